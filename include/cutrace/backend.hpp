@@ -181,7 +181,7 @@ class event_writer {
   /// A flush of complete records begins, and has ended. On the thread that flushes, as flushed_after_fault.
   virtual void flush_begins() noexcept {}
   virtual void flushed() noexcept {}
-  /// The flushes that `context_lost` asked for have been made.
+  /// A forced flush has been made that began after a call had returned an error that loses the context.
   virtual void flushed_after_fault() noexcept {}
 
   /// Reports GPU work. Any thread. There should be few names: each distinct one is kept until the process ends.

@@ -22,6 +22,8 @@ using cutrace::function_info;
 using cutrace::text;
 using namespace cutrace::detail;
 
+using due = fault_state::due;
+
 constexpr std::int64_t us = 1000, ms = 1000000, base_ns = 1000 * ms;
 constexpr std::int32_t trap = 719, assertion = 710, illegal = 700;
 
@@ -113,9 +115,10 @@ std::vector<std::size_t> blamed(const run& r) {
     fault.flush_begins(at(f.begin));
     if (f.end < r.returned) fault.flushed(at(f.end));
   }
-  fault.hold(0, r.result, at(r.returned), [&fault] { fault.set_reported(); });
+  fault.hold(0, r.result, at(r.returned), [&fault] { fault.set_reported(due::records); });
   std::vector<std::size_t> named;
-  for (const pending_event& a : b.watch.of_fault(fault.first()).alarms) named.push_back(a.correlation_id - 1);
+  for (const pending_event& a : b.watch.of_fault(fault.first(), due::records, false).alarms)
+    named.push_back(a.correlation_id - 1);
   return named;
 }
 
@@ -236,8 +239,8 @@ TEST_CASE("after a misaligned address what ended last is named, whatever calls s
     fault_state fault;
     fault.begin();
     fault.hold(0, fault_state::misaligned_address, static_cast<std::uint64_t>(base_ns + 100 * ms),
-               [&fault] { fault.set_reported(); });
-    CHECK(b.watch.of_fault(fault.first()).alarms.size() == 1);
+               [&fault] { fault.set_reported(due::records); });
+    CHECK(b.watch.of_fault(fault.first(), due::records, false).alarms.size() == 1);
   }
 }
 
@@ -245,11 +248,93 @@ TEST_CASE("a fault that came after the collector last looked at its clock waits 
   fault_state fault;
   fault.begin();
   fault.hold(0, trap, 1000 * ms + 1, [&fault] {
-    CHECK_FALSE(fault.is_due(1000 * ms));
-    CHECK_FALSE(fault.is_due(1080 * ms));
-    CHECK(fault.is_due(1081 * ms));
-    fault.set_reported();
+    CHECK(fault.what_is_due(1000 * ms) == due::nothing);
+    CHECK(fault.what_is_due(1080 * ms) == due::nothing);
+    CHECK(fault.what_is_due(1081 * ms) == due::calls);
+    fault.set_reported(due::records);
   });
+}
+
+TEST_CASE(
+    "where records come late a fault is reported from calls first, and again when they are there, or after a while") {
+  for (const bool come : {true, false}) {
+    fault_state fault;
+    fault.begin();
+    fault.hold(0, trap, 1000 * ms, [&fault] {
+      CHECK(fault.what_is_due(1081 * ms) == due::calls);
+      fault.set_reported(due::calls);  // lets the thread go on
+    });
+    CHECK(fault.was_said());
+    CHECK(fault.what_is_due(2000 * ms) == due::nothing);
+    fault.end();
+    if (come) fault.records_came();
+    CHECK(fault.what_is_due(come ? 1200 * ms : 2001 * ms) == (come ? due::records : due::rest));
+    CHECK(fault.is_open());
+    fault.set_reported(due::records);
+    CHECK_FALSE(fault.is_open());
+    CHECK(fault.what_is_due(9000 * ms) == due::nothing);
+  }
+}
+
+TEST_CASE("a fault that was taken before the session's end is still to be reported, one that comes later is not") {
+  fault_state fault;
+  fault.begin();
+  fault.hold(0, trap, 1000 * ms, [&fault] { fault.end(); });
+  CHECK(fault.is_open());
+  fault.set_reported(due::rest);
+  fault.begin();
+  fault.end();
+  fault.hold(0, trap, 1000 * ms, [] { FAIL("nobody listens"); });
+  CHECK_FALSE(fault.is_open());
+}
+
+TEST_CASE("while records have not come the calls that may have faulted are named, in the order of their stream") {
+  using role = stream_use::role;
+  name_function(4080, "cuLaunchKernel");
+  name_function(4081, "cuGraphLaunch");
+  bench b(runtime_core::own().threads);
+  fault_state::call f;
+  f.result = trap;
+  f.at_ns = base_ns + 300 * ms;
+  b.call(1, role::work, 0x10, 4080);
+  b.call(2, role::stream_wait, 0x10, 4082);  // which proves that the first has ended
+  b.call(3, role::graph, 0x10, 4081);
+  b.call(4, role::event_record, 0x10, 4083, 0x77);
+  b.call(5, role::work, 0x10, 4080);
+  b.call(6, role::wait_value, 0x20, 4084);
+  b.call(7, role::work, 0x20, 4080);
+  issued_call& later = b.order.add();
+  later.correlation = 8;
+  later.what = role::work;
+  later.begin_ns = f.at_ns + 1;
+  b.order.take(0x30, 1, false);
+  unfinished_work::entry e{};  // an earlier forced flush returned it
+  e.work.kind = event_kind::kernel;
+  e.work.name = text{"k", 1};
+  e.work.context = 1;
+  e.work.stream = 10;
+  e.work.correlation_id = 5;
+  e.work.call_start_ns = base_ns;
+  b.order.unfinished(e.work);
+  b.unfinished.add(e);
+  const work_watch::report now = b.watch.of_fault(f, due::calls, false), rest = b.watch.of_fault(f, due::rest, true);
+  CAPTURE(now.text);
+  CHECK(now.text.find("CUPTI's records have not come yet") != std::string::npos);
+  CHECK(now.text.find("one of 3 pieces of work faulted") != std::string::npos);
+  CHECK(now.text.find("1. graph cuGraphLaunch\n") != std::string::npos);
+  CHECK(now.text.find("known from its call alone: head of its stream") != std::string::npos);
+  CHECK(now.alarms.empty());  // they are delivered once
+  CHECK(rest.text.empty());
+  REQUIRE(rest.alarms.size() == 3);
+  CHECK(rest.alarms[0].correlation_id == 3);
+  CHECK(rest.alarms[0].alarm.behind == 2);
+  CHECK(rest.alarms[1].correlation_id == 5);
+  CHECK(std::string(rest.alarms[1].name.data) == "k");
+  CHECK(rest.alarms[2].correlation_id == 7);
+  const work_watch::report with_records = b.watch.of_fault(f, due::records, true);
+  CAPTURE(with_records.text);
+  CHECK(with_records.text.find("CUPTI's records have come now") != std::string::npos);
+  CHECK(with_records.alarms.size() == 1);
 }
 
 TEST_CASE("a host that waits for a stream on which a function stands is not called stuck by itself") {
@@ -476,7 +561,7 @@ TEST_CASE("work whose call is not known may have faulted, too, and proves nothin
     add(1, 1, attribution::by_call, 10 * ms);
     add(1, 2, second_joined, 20 * ms);  // 80 ms before the series of flushes began
     add(2, 3, second_joined, 20 * ms);
-    const work_watch::report r = b.watch.of_fault(f);
+    const work_watch::report r = b.watch.of_fault(f, due::records, false);
     CAPTURE(r.text);
     CAPTURE(static_cast<int>(second_joined));
     CHECK(r.alarms.size() == 3);
@@ -507,10 +592,79 @@ TEST_CASE("what the host has waited for by an event, and waits themselves, are n
   fault_state::call f;
   f.result = trap;
   f.at_ns = base_ns + 300 * ms;
-  const work_watch::report r = b.watch.of_fault(f);
+  const work_watch::report r = b.watch.of_fault(f, due::records, false);
   CAPTURE(r.text);
   REQUIRE(r.alarms.size() == 1);
   CHECK(r.alarms[0].correlation_id == 4);
+}
+
+TEST_CASE("work whose times were lost is no candidate where the thread that launched it has waited for it since") {
+  using role = stream_use::role;
+  name_function(4090, "cuMemcpyDtoH");
+  for (const std::int32_t result : {trap, illegal, fault_state::misaligned_address})
+    for (const role waits : {role::stream_wait, role::context_wait, role::event_wait, role::work})
+      for (const std::uint32_t launcher : {1u, 2u}) {
+        CAPTURE(result);
+        CAPTURE(static_cast<int>(waits));
+        CAPTURE(launcher);
+        bench b(runtime_core::own().threads);
+        const auto add = [&](std::uint32_t id, std::uint32_t thread) {
+          unfinished_work::entry e{};
+          e.work.kind = event_kind::kernel;
+          e.work.name = text{"k", 1};
+          e.work.context = 1;
+          e.work.stream = 10;
+          e.work.correlation_id = id;
+          e.work.call_start_ns = base_ns;
+          e.work.call_thread = thread;
+          e.seen_ns = base_ns + 400 * ms;  // by the flush after the fault
+          b.order.unfinished(e.work);
+          b.unfinished.add(e);
+        };
+        b.call(1, role::work, 0x10, 4070);
+        b.call(2, role::event_record, 0x10, 4071, 0x77);
+        if (waits == role::work) {  // a copy to the host
+          issued_call& c = b.order.add();
+          c.correlation = 3;
+          c.thread = 1;
+          c.what = waits;
+          c.waits = true;
+          c.begin_ns = base_ns;
+          b.order.take(0x10, 1, false);
+          add(3, 1);
+        } else {
+          b.call(3, waits, 0x10, 4072, 0x77);
+        }
+        b.call(4, role::work, 0x10, 4070);
+        add(1, launcher);
+        add(4, 1);
+        fault_state::call f;
+        f.result = result;
+        f.at_ns = base_ns + 300 * ms;
+        const work_watch::report r = b.watch.of_fault(f, due::records, false);
+        CAPTURE(r.text);
+        // Another thread's launch may have come after the wait, although its call began before.
+        const bool both = launcher != 1 || result == fault_state::misaligned_address;
+        CHECK(r.alarms.size() == (both ? 2 + (waits == role::work && result == fault_state::misaligned_address) : 1));
+        CHECK(r.alarms.back().correlation_id == 4);
+      }
+}
+
+TEST_CASE("of the calls that copy, those to the host return when the copy is done") {
+  const auto waits = [](const char* name, const char* parameter) {
+    const function_info::parameter only{parameter, cutrace::argument_kind::pointer};
+    function_info f{};
+    f.name = name;
+    f.makes_gpu_work = true;
+    f.parameters = &only;
+    f.parameter_count = 1;
+    return stream_use::of(f).waits;
+  };
+  CHECK(waits("cuMemcpyDtoH", "dstHost"));
+  CHECK(waits("cuMemcpyAtoH", "dstHost"));
+  CHECK_FALSE(waits("cuMemcpyDtoHAsync", "hStream"));
+  CHECK_FALSE(waits("cuMemcpyHtoD", "dstDevice"));
+  CHECK_FALSE(waits("cuMemcpyDtoD", "dstDevice"));
 }
 
 TEST_CASE("requests that are not known any more are at least counted") {

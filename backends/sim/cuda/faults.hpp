@@ -29,6 +29,8 @@
 //   late=<t>                  GPU records become available t after the work has ended; t as 50ms, 200us, 1s or 1000ns
 //   slow_buffers=<t>          a thread that needs a buffer stands still for t before it asks for one and, where it
 //                             gets one, for t before it uses it, as if the machine were busy
+//   slow_flush=<t>            cuptiActivityFlushAll stands still for t before it does anything, as if the machine were
+//                             busy
 //   shuffle                   records of a buffer are delivered in another order
 //   graph_trace_crash         as CUPTI 13.0: replay of a graph that was instantiated while GRAPH_TRACE was off, and
 //                             is replayed while it is on, kills the process (here: abort with a message)
@@ -59,7 +61,7 @@ struct fault_set {
   bool no_device = false, shuffle = false, graph_trace_crash = false;
   std::uint32_t version = 0;
   std::uint64_t drop = 0, incomplete = 0, zero_time = 0, unknown = 0, unified = 0, late_ns = 0, early_ns = 0,
-                slow_buffers_ns = 0, cupti_fatal = 0, fault_report_ns = 60000000;
+                slow_buffers_ns = 0, slow_flush_ns = 0, cupti_fatal = 0, fault_report_ns = 60000000;
   bool sets_correlation = false;
   std::uint32_t correlation = 0;
 };
@@ -124,6 +126,7 @@ inline bool word(const std::string& key, const std::string& value, bool has_valu
   if (key == "fault_report") return duration(value, f.fault_report_ns);
   if (key == "late") return duration(value, f.late_ns);
   if (key == "slow_buffers") return duration(value, f.slow_buffers_ns);
+  if (key == "slow_flush") return duration(value, f.slow_flush_ns);
   std::uint64_t n = 0;
   if (key == "version") {
     f.version = number(value, n) ? static_cast<std::uint32_t>(n) : 0;

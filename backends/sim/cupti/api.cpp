@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <thread>
 
 #include "names.hpp"
 #include "tracer.hpp"
@@ -160,6 +162,7 @@ CUptiResult next_record(std::uint8_t* buffer, std::size_t bytes, CUpti_Activity*
 
 CUptiResult flush(tracer& t, std::uint32_t flag) {
   if (!t.records.has_callbacks()) return CUPTI_ERROR_INVALID_OPERATION;
+  std::this_thread::sleep_for(std::chrono::nanoseconds(t.records.slow_flush_ns.load()));
   const std::uint64_t start = t.clock.now();
   const std::size_t records = t.records.flush((flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0);
   // A flush that delivers nothing but the record of the flush before makes none, or flushing would never end.

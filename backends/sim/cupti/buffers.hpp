@@ -71,7 +71,7 @@ class buffers {
   std::atomic<bool> client_zeroes{false};
   std::atomic<bool> shuffle{false};
   std::atomic<bool> refusal_is_fatal{false};
-  std::atomic<std::uint64_t> slow_ns{0};  ///< see slow_buffers in faults.hpp
+  std::atomic<std::uint64_t> slow_ns{0}, slow_flush_ns{0};  ///< see slow_buffers and slow_flush in faults.hpp
 
  private:
   struct pending {

@@ -95,6 +95,7 @@ void tracer::set_faults(const char* text) {
   records.refusal_is_fatal = f.version != 0 && f.version < 27;
   records.shuffle = f.shuffle;
   records.slow_ns = f.slow_buffers_ns;
+  records.slow_flush_ns = f.slow_flush_ns;
   graph_trace_crash_ = f.graph_trace_crash;
   const std::lock_guard<std::mutex> hold(fault_lock_);
   faults_ = f;

@@ -118,6 +118,7 @@ class collector final : private event_emitter {
   /// As deliver_all, at the end of the trace: backends have stopped, and unfinished GPU work is ended now.
   CUTRACE_NOINLINE void deliver_rest() {
     pass();
+    if (core_.fault.is_open()) report_fault(fault_state::due::rest);
     ingest_.end_unfinished(static_cast<std::int64_t>(core_.scale.now_ns()));
     deliver_all();
   }
@@ -173,8 +174,7 @@ class collector final : private event_emitter {
   /// number above the correlation ids of all calls that have been read, for `judge`.
   CUTRACE_NOINLINE bool is_suspicious(const work_watch::bounds& b, std::uint32_t& upto) {
     pass();
-    const work_watch::report late = watch_.of_stages(b, now_ns());
-    if (!late.alarms.empty()) raise(late);
+    raise(watch_.of_stages(b, now_ns()));
     const bool yes = watch_.is_suspicious(b, now_ns());
     upto = ingest_.order().newest() + 1;
     return yes;
@@ -291,18 +291,18 @@ class collector final : private event_emitter {
     writer_.request_poll();
   }
 
-  CUTRACE_NOINLINE void report_fault() {
+  CUTRACE_NOINLINE void report_fault(fault_state::due what) {
     guarded([&] {
       const fault_state::call& f = core_.fault.first();
-      raise(watch_.of_fault(f));
+      raise(watch_.of_fault(f, what, core_.fault.was_said()));
       ingest_.note_lost_context(tables_.functions.find(f.function, false), false, f.result);  // it may be unrecorded
       // The program may end in its next line, and nothing that is unfinished will end any more.
-      ingest_.end_unfinished(now_ns());
+      what == fault_state::due::calls ? ingest_.deliver_unfinished(now_ns()) : ingest_.end_unfinished(now_ns());
       advance(order_window::everything);
       sinks_.flush();
       publish();
     });
-    core_.fault.set_reported();
+    core_.fault.set_reported(what);
   }
   /// Reports an alarm: its text on stderr and to the alarm handler, its events to the sinks.
   void raise(const work_watch::report& r) {
@@ -350,7 +350,7 @@ class collector final : private event_emitter {
     const std::uint64_t now = core_.scale.now_ns();
     window_.set_now(now);  // again while it reads: a pass may take long, and events end meanwhile
     ingest_.order().set_now(static_cast<std::int64_t>(now));
-    const bool fault_due = core_.fault.is_due(now);
+    const fault_state::due fault_due = core_.fault.what_is_due(now);
     ask_what_comes();
     std::vector<activity_buffer>& full = buffers_;
     if (decoded_ == full.size()) {  // else memory ran out in the pass before
@@ -380,7 +380,7 @@ class collector final : private event_emitter {
     core_.ring.populate();
     hold_calls();
     release_stages();
-    if (CUTRACE_UNLIKELY(fault_due)) report_fault();
+    if (CUTRACE_UNLIKELY(fault_due != fault_state::due::nothing)) report_fault(fault_due);
   }
 
   /// Copies calls that the ring is about to overwrite and whose GPU records may be in a buffer that is not decoded yet:

@@ -42,6 +42,7 @@ struct stream_use {
   std::int8_t flags_word = -1;  ///< of a stream that is made
 
   bool per_thread = false;  ///< the default stream is that of the calling thread
+  bool waits = false;       ///< work: the call returns when it is done, as a copy to the host does
 
   static stream_use of(const function_info& f) noexcept {
     stream_use use;
@@ -55,6 +56,8 @@ struct stream_use {
     }
     use.what = role_of(f);
     use.per_thread = f.per_thread_stream;
+    const auto begins = [&f](const char* with) { return std::strncmp(f.name, with, std::strlen(with)) == 0; };
+    use.waits = use.what == role::work && use.stream_word < 0 && (begins("cuMemcpyDtoH") || begins("cuMemcpyAtoH"));
     return use;
   }
 

@@ -381,6 +381,7 @@ class ingest {
     c.function = static_cast<std::uint16_t>(function_of(r.site()));
     c.what = f.use.what;
     c.succeeded = static_cast<std::int32_t>(r.id >> 32) == 0;
+    c.waits = f.use.waits;
     c.stage = r.parent;
     c.stage_place = stage_place;
     c.begin_ns = begin_ns;

@@ -84,6 +84,44 @@ TEST_CASE("faults: a CUDA error that loses the context is reported also while th
   CHECK(o.of("api") == 0);
 }
 
+TEST_CASE("faults: work that made the GPU fault is named from the host's calls where no records come") {
+  const std::string fault = "fault:faulty_kernel=700@5,cuptiActivityFlushAll=hang";
+  const words arguments = {"--stop-deadline-ms=500"};
+  const outcome o = with_faults(how::own_session, fault, arguments);
+  check_unchanged(o, untraced(how::own_session, arguments, {{"CUTRACE_SIM_FAULTS", fault}}));
+  check_numbers(o);
+  CAPTURE(o.all_lines());
+  CHECK(o.all_lines().find("cutrace: GPU fault: cuStreamSynchronize returned CUDA_ERROR_ILLEGAL_ADDRESS (700); CUPTI's "
+                           "records have not come yet") == 0);
+  CHECK(o.all_lines().find("kernel cuLaunchKernel") != std::string::npos);
+  CHECK(o.all_lines().find("stage \"round\", request 1\n") != std::string::npos);
+  std::size_t named = 0;
+  for (const json& e : o.trace->of("alarm")) named += e.at("call") == "cuLaunchKernel" && e.at("requests") == json{1};
+  CHECK(named == 3);  // any of the round's launches
+}
+
+TEST_CASE("faults: where records come late, what made the GPU fault is named twice on stderr and once in the trace") {
+  const std::string fault = "fault:faulty_kernel=700@5,slow_flush=300ms";
+  const outcome o = with_faults(how::own_session, fault);
+  check_unchanged(o, untraced(how::own_session, {}, {{"CUTRACE_SIM_FAULTS", fault}}));
+  check_numbers(o);
+  const std::string lines = o.all_lines();
+  CAPTURE(lines);
+  const std::size_t first = lines.find("records have not come yet"), second = lines.find("records have come now");
+  REQUIRE(first != std::string::npos);
+  REQUIRE(second != std::string::npos);
+  CHECK(first < second);
+  CHECK(lines.find("kernel faulty_kernel", second) != std::string::npos);
+  std::vector<json> likeliest;
+  for (const json& e : o.trace->of("alarm"))
+    if (e.at("rank") == 1) likeliest.push_back(e);
+  REQUIRE(likeliest.size() == 1);
+  bool named = false;
+  for (const json& e : o.trace->of("alarm"))
+    named = named || (e.at("name") == "faulty_kernel" && e.at("requests") == json{1});
+  CHECK(named);
+}
+
 TEST_CASE("faults: the clock is registered once in a process: each further time would spoil a record") {
   const outcome o = with_faults(how::own_session, "cuptiActivityRegisterTimestampCallback=999@2", {"--sessions=3"});
   check_unchanged(o, untraced(how::own_session, {"--sessions=3"}));

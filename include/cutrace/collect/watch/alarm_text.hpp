@@ -6,9 +6,12 @@
 #include <cstdarg>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <cutrace/collect/pending.hpp>
+#include <cutrace/collect/watch/stream_order.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail CUTRACE_LOCAL {
@@ -22,6 +25,9 @@ struct suspect {
 };
 
 struct alarm_text {
+  static void sort(std::vector<suspect>& all) {
+    std::stable_sort(all.begin(), all.end(), [](const suspect& a, const suspect& b) { return a.group < b.group; });
+  }
   static const char* printable(text t) noexcept { return t.size != 0 && t.data != nullptr ? t.data : "(unknown)"; }
   __attribute__((format(printf, 2, 3))) static void append(std::string& out, const char* format, ...) {
     char line[512];
@@ -62,6 +68,36 @@ struct alarm_text {
         append(s, "%llu", static_cast<unsigned long long>(e.requests[i].id));
     }
     if (e.request_total > 8) append(s, " and %u more", e.request_total - 8);
+    return s;
+  }
+
+  static text work_word(event_kind k) noexcept {
+    return k == event_kind::kernel   ? text{"kernel", 6}
+           : k == event_kind::memcpy ? text{"memcpy", 6}
+           : k == event_kind::memset ? text{"memset", 6}
+                                     : text{"graph", 5};
+  }
+  /// What the call `name` put on its stream.
+  static text work_word(const issued_call& c, text name) noexcept {
+    using role = stream_use::role;
+    if (c.what == role::wait_event) return {"wait_event", 10};
+    if (c.what == role::wait_value) return {"wait_value", 10};
+    if (c.what == role::host_function) return {"host_function", 13};
+    if (c.what == role::graph) return {"graph", 5};
+    if (is_launch(name)) return {"kernel", 6};
+    return c.leaves_record() && std::strstr(name.data, "emset") != nullptr ? text{"memset", 6} : text{"memcpy", 6};
+  }
+  static bool is_launch(text name) noexcept { return starts_with(name, "cuLaunch"); }
+  static bool starts_with(text name, std::string_view with) noexcept {
+    return std::string_view(name.data, name.size).substr(0, with.size()) == with;
+  }
+  /// Flags as in cuda.h, CUstreamWaitValue_flags. A batch's arguments are its length and the address of its parts.
+  static std::string what_is_awaited(text function, const issued_call& c) {
+    static constexpr const char* const how[] = {"at least", "equal to", "with a bit of", "without some bit outside of"};
+    if (starts_with(function, "cuStreamBatchMemOp")) return "memory operations of a batch, one of which may be a wait";
+    std::string s;
+    append(s, "waits for the value at 0x%llx to be %s 0x%llx", static_cast<unsigned long long>(c.handle),
+           how[c.flags & 3], static_cast<unsigned long long>(c.value));
     return s;
   }
 

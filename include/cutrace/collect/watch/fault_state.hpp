@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps from a call that returned an error by which the CUDA context is lost (not usable any more) to the report of
 // what faulted: the program's threads wait for the report, the backend's helper thread flushes, the collector reports.
+// Where the records come too late (the machine is busy, CUPTI does not answer), the report is made twice: from the
+// host's calls alone while the program waits, and from the records once they are there.
 #pragma once
 
 #include <atomic>
@@ -26,17 +28,25 @@ class fault_state {
     std::int64_t held_up_since_ns = INT64_MAX;  ///< begin of the plain flush that the fault held up, if any
   };
 
+  /// What the collector is to report.
+  enum class due : std::uint8_t {
+    nothing,
+    calls,    ///< in text, from calls alone: records may still come
+    records,  ///< from records
+    rest      ///< what is known: no records will come
+  };
+
   /// A new session: the next fault is reported again.
   void begin() noexcept {
     const std::lock_guard<std::mutex> hold(mutex_);
     step_.store(none, std::memory_order_release);
     listened_to_ = true;
+    said_ = false;
   }
-  /// Nobody reports any more, and nobody waits.
+  /// No further fault is taken, and nobody waits. One that was taken is still to be reported.
   void end() noexcept {
     const std::lock_guard<std::mutex> hold(mutex_);
     listened_to_ = false;
-    step_.store(reported, std::memory_order_release);
     changed_.notify_all();
   }
 
@@ -56,7 +66,8 @@ class fault_state {
       ask();
       hold.lock();
     }
-    changed_.wait_until(hold, deadline_, [this] { return step_.load(std::memory_order_relaxed) == reported; });
+    changed_.wait_until(hold, deadline_,
+                        [this] { return said_ || !listened_to_ || step_.load(std::memory_order_relaxed) == reported; });
   }
 
   /// The records that flushes bring have been handed over. The thread that flushes.
@@ -90,18 +101,31 @@ class fault_state {
     return static_cast<std::int64_t>(kept_ns[row_of(result)]);
   }
 
-  /// Whether there is a fault to report: its records are here, or did not come in time. To be asked before buffers are
-  /// taken off the queue.
-  bool is_due(std::uint64_t now_ns) const noexcept {
+  /// To be asked before buffers are taken off the queue. Collector's thread, as all below.
+  due what_is_due(std::uint64_t now_ns) const noexcept {
     const std::uint32_t step = step_.load(std::memory_order_acquire);
-    if (step == none || step == reported) return false;
-    return step == records_are_here || now_ns > static_cast<std::uint64_t>(first_.at_ns) + patience_ns;
+    if (step == none || step == reported) return due::nothing;
+    if (step == records_are_here) return due::records;
+    const std::uint64_t waited_since = static_cast<std::uint64_t>(first_.at_ns);
+    if (was_said()) return now_ns > waited_since + give_up_ns ? due::rest : due::nothing;
+    return now_ns > waited_since + patience_ns ? due::calls : due::nothing;
+  }
+  /// Whether a fault was taken that is not reported, or from calls alone.
+  bool is_open() const noexcept {
+    const std::uint32_t step = step_.load(std::memory_order_acquire);
+    return step != none && step != reported;
   }
   /// The first call that returned an error that loses the context, once there is one.
   const call& first() const noexcept { return first_; }
-  void set_reported() noexcept {
+  /// Whether it was reported from calls alone.
+  bool was_said() const noexcept {
     const std::lock_guard<std::mutex> hold(mutex_);
-    step_.store(reported, std::memory_order_release);
+    return said_;
+  }
+  void set_reported(due what) noexcept {
+    const std::lock_guard<std::mutex> hold(mutex_);
+    said_ = true;
+    if (what != due::calls) step_.store(reported, std::memory_order_release);
     changed_.notify_all();
   }
 
@@ -122,7 +146,8 @@ class fault_state {
   }
 
   enum steps : std::uint32_t { none, flushing, records_are_here, reported };
-  static constexpr std::uint64_t patience_ns = 80000000;
+  /// From the error to the report from calls alone, and to the end of the wait for records.
+  static constexpr std::uint64_t patience_ns = 80000000, give_up_ns = 1000000000;
   /// A flush that a fault holds up ends at most this long before the error is returned. An error comes later than that
   /// after its fault (measured: 3.4 ms or more, docs/cupti.md, 51), so the fault came before the flush ended.
   static constexpr std::uint64_t soon_ns = 2000000;
@@ -131,12 +156,13 @@ class fault_state {
     std::uint64_t since_ns[rows];  ///< begin of the first flush that others followed within `kept_ns`
   };
 
-  std::atomic<std::uint32_t> step_{reported};
-  std::mutex mutex_;
+  std::atomic<std::uint32_t> step_{none};
+  mutable std::mutex mutex_;
   flush last_{}, slow_{};  ///< slow_: the last that took longer than the shortest of `kept_ns`
   bool flushes_ = false;
   std::condition_variable changed_;
   bool listened_to_ = false;
+  bool said_ = false;  ///< the program's threads need not wait any more
   call first_{};
   std::chrono::steady_clock::time_point deadline_{};
 };

@@ -37,6 +37,7 @@ struct issued_call {
   role what = role::none;
   bool succeeded : 1;
   bool holds_stage : 1;  ///< see stage_table::hold
+  bool waits : 1;        ///< see stream_use
   std::uint64_t stage = 0;
   std::int64_t begin_ns = 0;  ///< raw frame
   std::uint64_t handle = 0;   ///< the event; wait_value: the address
@@ -46,7 +47,7 @@ struct issued_call {
   std::uint32_t awaited = no_stream;  ///< wait_event: the stream on which the event was recorded
   std::uint32_t awaited_use = 0;      ///< which one, see known_stream::use
 
-  issued_call() noexcept : succeeded(true), holds_stage(false) {}
+  issued_call() noexcept : succeeded(true), holds_stage(false), waits(false) {}
   bool leaves_record() const noexcept { return what == role::work || what == role::graph; }
   /// Whether the call holds up nothing itself: it is done as soon as all before it on its stream is.
   bool follows_at_once() const noexcept { return what == role::event_record || what == role::write_value; }
@@ -73,13 +74,21 @@ struct known_stream {
   std::uint64_t more = 0;     ///< number of calls behind `calls`, beyond the limit
   std::uint32_t proved = 0;   ///< all with lower ids are done, by a wait of the host
   bool any_proved = false;
-  std::int64_t proved_ns = 0;    ///< when that wait was read, raw frame
-  std::int64_t progress_ns = 0;  ///< when work or a wait last ended, as far as was seen, or came; raw frame
-  bool suspected = false;        ///< of hanging: set by work_watch::is_suspicious, cleared by work_watch::of_hang
-  std::uint32_t alarmed = 0;     ///< correlation id of the head that was reported last, 0: none
+  std::uint32_t proved_thread = 0;  ///< that waited, or recorded the event; its own earlier calls had returned by then
+  std::int64_t proved_ns = 0;       ///< when that wait was read, raw frame
+  std::int64_t progress_ns = 0;     ///< when work or a wait last ended, as far as was seen, or came; raw frame
+  bool suspected = false;           ///< of hanging: set by work_watch::is_suspicious, cleared by work_watch::of_hang
+  std::uint32_t alarmed = 0;        ///< correlation id of the head that was reported last, 0: none
   /// When a flush last lost the times of unfinished work, 0: never; raw frame. From then until later ends are seen, the
   /// stream may take as long as the bound of the watchdog, and as long again for each such piece of work.
   std::int64_t patient_since_ns = 0;
+
+  /// Whether one of `calls` does.
+  bool leaves_records() const noexcept {
+    for (std::size_t i = 0; i < calls.size(); ++i)
+      if (calls[i].leaves_record()) return true;
+    return false;
+  }
 };
 
 /// What a GPU was last seen to finish on a stream.
@@ -273,7 +282,7 @@ class stream_order {
     }
   };
   struct recorded_event {
-    std::uint32_t stream, use, correlation, capture;
+    std::uint32_t stream, use, correlation, capture, thread;
   };
   struct place_of_stream {
     std::uint32_t stream, use;
@@ -475,16 +484,16 @@ class stream_order {
         end_capture(streams_[c.stream].capture);
         return false;
       case role::stream_wait:
-        if (c.succeeded) prove(streams_[c.stream], c.correlation);
+        if (c.succeeded) prove(streams_[c.stream], c.correlation, c.thread);
         return false;
       case role::context_wait:
         for (known_stream& s : streams_)
-          if (c.succeeded && s.context == c.flags) prove(s, c.correlation);
+          if (c.succeeded && s.context == c.flags) prove(s, c.correlation, c.thread);
         return false;
       case role::event_wait: {
         const auto found = events_.find(c.handle);
         if (c.succeeded && found != events_.end() && find_use(found->second.stream, found->second.use) != nullptr)
-          prove(streams_[found->second.stream], found->second.correlation);
+          prove(streams_[found->second.stream], found->second.correlation, found->second.thread);
         return false;
       }
       default:
@@ -495,7 +504,7 @@ class stream_order {
     known_stream& s = streams_[c.stream];
     if (c.what == role::event_record) {
       if (events_.size() >= event_limit) events_.clear();
-      events_[c.handle] = {c.stream, s.use, c.correlation, s.capture};
+      events_[c.handle] = {c.stream, s.use, c.correlation, s.capture, c.thread};
     }
     if (c.what == role::wait_event) {
       const auto found = events_.find(c.handle);
@@ -506,6 +515,7 @@ class stream_order {
       c.value = found->second.correlation;
     }
     if (s.capture != 0) return false;
+    if (c.waits) prove(s, c.correlation + 1, c.thread);
     // A call that is done, but stands behind others that are not, is kept and dropped together with them.
     if ((s.calls.empty() || is_before(c.correlation, s.calls.front().correlation)) && is_done(s, c)) return false;
     if (waiting_ >= limit_ && !s.calls.empty()) {
@@ -524,10 +534,11 @@ class stream_order {
     for (known_stream& s : streams_)
       if (capture != 0 && s.capture == capture) s.capture = 0;
   }
-  void prove(known_stream& s, std::uint32_t correlation) const noexcept {
+  void prove(known_stream& s, std::uint32_t correlation, std::uint32_t thread) const noexcept {
     if (s.any_proved && !is_before(s.proved, correlation)) return;
     s.proved = correlation;
     s.proved_ns = now_ns_;
+    s.proved_thread = thread;
     s.any_proved = true;
   }
 

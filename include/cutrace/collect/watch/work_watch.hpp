@@ -66,27 +66,37 @@ class work_watch : alarm_text {
     return any;
   }
 
-  /// The report of a fault, after the flushes that followed the error. `alarms` is empty where no work was unfinished.
-  report of_fault(const fault_state::call& f) {
+  /// The report of a fault. Until all records have come, calls that are not known to have ended are candidates, too.
+  /// `said`: it was reported from calls alone. Such a report has no `alarms`, since the trace gets them once.
+  report of_fault(const fault_state::call& f, fault_state::due what, bool said) {
+    const bool recorded = what == fault_state::due::records, proved = recorded && !said && !is_flush_in_doubt(f);
+    const std::vector<view> streams = views(f.result != fault_state::misaligned_address);
     std::vector<suspect> all;
-    const std::vector<view> streams = views();
-    const bool proved = !is_flush_in_doubt(f);
-    for (const view& v : streams) add_candidates(v, f, proved, all);
+    std::uint64_t more = 0;
+    for (const view& v : streams) {
+      add_candidates(v, f, recorded, proved, all);
+      if (!recorded && v.order != issued_call::no_stream) more += order_.streams()[v.order].more;
+    }
     add_ended(streams, f, all);
     sort(all);
     report r;
     std::string& s = r.text;
-    append(s, "GPU fault: %.60s returned %.60s (%d)\n", printable(tables_.functions.name_of(f.function, false)),
-           printable(tables_.functions.result(false, f.result)), f.result);
-    if (all.empty()) {
+    append(s, "GPU fault: %.60s returned %.60s (%d)%s\n", printable(tables_.functions.name_of(f.function, false)),
+           printable(tables_.functions.result(false, f.result)), f.result,
+           !recorded ? "; CUPTI's records have not come yet, so this is what the host's calls say"
+           : said    ? "; CUPTI's records have come now"
+                     : "");
+    if (all.empty())
       s += "  no work of the GPU was unfinished that is known of, so what faulted cannot be named\n";
-      return r;
-    }
-    if (all.size() == 1)
+    else if (all.size() == 1)
       s += "  the work that faulted:\n";
     else
       append(s, "  one of %zu pieces of work faulted, the most likely first:\n", all.size());
     finish(all, "fault", f.at_ns, r);
+    if (more != 0)
+      append(s, "  or one of %llu calls that were too many to be kept\n", static_cast<unsigned long long>(more));
+    if (said && (what == fault_state::due::rest || all.empty())) s.clear();
+    if (what == fault_state::due::calls) r.alarms.clear();
     return r;
   }
 
@@ -186,9 +196,6 @@ class work_watch : alarm_text {
   }
 
  private:
-  static void sort(std::vector<suspect>& all) {
-    std::stable_sort(all.begin(), all.end(), [](const suspect& a, const suspect& b) { return a.group < b.group; });
-  }
   static constexpr std::size_t shown = 8;                     ///< suspects in the text block of an alarm
   static constexpr std::size_t delivered = 10000;             ///< suspects of an alarm as events
   static constexpr std::int64_t block_pause_ns = 5000000000;  ///< between two blocks of stages
@@ -213,7 +220,9 @@ class work_watch : alarm_text {
     return ids;
   }
 
-  std::vector<view> views() {
+  /// `times_lost`: records without times may be of work that had ended long before. Not for a misaligned address, after
+  /// which a wait for the culprit may have succeeded.
+  std::vector<view> views(bool times_lost = false) {
     settle();
     std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<const entry*>> work;
     unfinished_.for_each([&](const entry& e) {  // which may be a wait
@@ -230,9 +239,9 @@ class work_watch : alarm_text {
       if (found != work.end()) {
         v.work = std::move(found->second);
         work.erase(found);
-        // Seen unfinished, before the host waited for it.
-        const auto is_over = [&s](const entry* e) {
-          return s.any_proved && is_before(id_of(*e), s.proved) && e->seen_ns < s.proved_ns;
+        const auto is_over = [&s, times_lost](const entry* e) {  // it was there before the host waited for it
+          const bool launched = times_lost && !is_call_unknown(e->work) && e->work.call_thread == s.proved_thread;
+          return s.any_proved && is_before(id_of(*e), s.proved) && (launched || e->seen_ns < s.proved_ns);
         };
         v.work.erase(std::remove_if(v.work.begin(), v.work.end(), is_over), v.work.end());
       }
@@ -288,27 +297,10 @@ class work_watch : alarm_text {
     a.call_start_ns = c.begin_ns;
     a.call_thread = c.thread;
     alarm_data d{};
-    d.work = c.what == role::wait_event      ? text{"wait_event", 10}
-             : c.what == role::wait_value    ? text{"wait_value", 10}
-             : c.what == role::host_function ? text{"host_function", 13}
-             : c.what == role::graph         ? text{"graph", 5}
-             : is_launch(a.name)             ? text{"kernel", 6}
-                                             : text{"memcpy", 6};
-    if (c.leaves_record() && d.work.data[0] == 'm' && std::strstr(a.name.data, "emset") != nullptr)
-      d.work = text{"memset", 6};
+    d.work = work_word(c, a.name);
     a.alarm = d;
     if (on.identified) note_before(on.gpu_context, on.id, s);
     return s;
-  }
-  static text work_word(event_kind k) noexcept {
-    return k == event_kind::kernel   ? text{"kernel", 6}
-           : k == event_kind::memcpy ? text{"memcpy", 6}
-           : k == event_kind::memset ? text{"memset", 6}
-                                     : text{"graph", 5};
-  }
-  static bool is_launch(text name) noexcept { return starts_with(name, "cuLaunch"); }
-  static bool starts_with(text name, std::string_view with) noexcept {
-    return std::string_view(name.data, name.size).substr(0, with.size()) == with;
   }
   void note_before(std::uint32_t context, std::uint64_t stream, suspect& s) const {
     const finished_work f = order_.last_finished(context, stream);
@@ -319,13 +311,11 @@ class work_watch : alarm_text {
   void set_why(suspect& s, const std::string& why) {
     s.alarm.alarm.why = tables_.strings.intern(why.data(), why.size());
   }
-  std::uint32_t behind(const view& v, std::size_t at) const {
-    std::size_t n = v.work.size() > at + 1 ? v.work.size() - at - 1 : 0;
-    if (v.order != issued_call::no_stream && at == 0) {
+  std::uint32_t behind(const view& v) const {
+    std::size_t n = v.head_is_call() ? v.work.size() : v.work.size() - 1;
+    if (v.order != issued_call::no_stream) {
       const known_stream& s = order_.streams()[v.order];
-      const std::size_t calls = s.calls.size() + static_cast<std::size_t>(s.more);
-      n = std::max(n, calls > 0 ? calls - 1 : 0);
-      if (v.head_is_call()) n = std::max(n, v.work.size());
+      n = std::max(n, s.calls.size() + static_cast<std::size_t>(s.more) - (s.calls.empty() ? 0 : 1));
     }
     return static_cast<std::uint32_t>(std::min<std::size_t>(n, UINT32_MAX));
   }
@@ -357,23 +347,49 @@ class work_watch : alarm_text {
     });
     return any;
   }
-  void add_candidates(const view& v, const fault_state::call& f, bool proved, std::vector<suspect>& all) {
-    const auto launched_before = [&](const entry* e) { return e->called_ns() <= f.at_ns; };
-    const std::size_t count = static_cast<std::size_t>(std::count_if(v.work.begin(), v.work.end(), launched_before));
-    if (count == 0) return;
+  /// What may have faulted on one stream, in order.
+  struct piece {
+    std::uint32_t id;
+    const entry* record;
+    const issued_call* call;  ///< where there is no record
+  };
+  /// Unfinished records and, unless all records have come, calls without one that are not known to be done.
+  std::vector<piece> pieces_of(const view& v, const fault_state::call& f, bool recorded) const {
+    std::vector<piece> all;
+    for (const entry* e : v.work)
+      if (e->called_ns() <= f.at_ns) all.push_back({id_of(*e), e, nullptr});
+    if (recorded || v.order == issued_call::no_stream) return all;
+    const auto in_order = [](const piece& a, const piece& b) { return is_before(a.id, b.id); };
+    const std::vector<piece> records = all;
+    const known_stream& s = order_.streams()[v.order];
+    for (std::size_t i = 0; i < s.calls.size(); ++i) {
+      const piece one{s.calls[i].correlation, nullptr, &s.calls[i]};
+      if (one.call->leaves_record() && one.call->begin_ns <= f.at_ns &&
+          !std::binary_search(records.begin(), records.end(), one, in_order))
+        all.push_back(one);
+    }
+    std::stable_sort(all.begin(), all.end(), in_order);
+    return all;
+  }
+  void add_candidates(const view& v, const fault_state::call& f, bool recorded, bool proved,
+                      std::vector<suspect>& all) {
+    const std::vector<piece> pieces = pieces_of(v, f, recorded);
+    if (pieces.empty()) return;
     const bool waits = v.head_is_call() && !v.call->leaves_record();
-    const bool sharp = !waits && (v.work.size() == 1 || (proved && is_sharp(v, f)));
-    for (std::size_t i = 0; i < count && (i == 0 || !sharp); ++i) {
-      suspect s = of_entry(*v.work[i]);
-      const bool is_new =
-          s.alarm.alarm.work.size == 6 && s.alarm.alarm.work.data[0] == 'k' && !order_.has_finished(s.alarm.name);
+    const bool sharp = recorded && !waits && (v.work.size() == 1 || (proved && is_sharp(v, f)));
+    for (std::size_t i = 0; i < pieces.size() && (i == 0 || !sharp); ++i) {
+      const bool is_call = pieces[i].call != nullptr;
+      suspect s = is_call ? of_call(*pieces[i].call, order_.streams()[v.order]) : of_entry(*pieces[i].record);
+      const bool is_new = !is_call && s.alarm.alarm.work.size == 6 && s.alarm.alarm.work.data[0] == 'k' &&
+                          !order_.has_finished(s.alarm.name);
       s.group = (waits ? 4u : 0u) + (i == 0 ? 0u : 2u) + (is_new ? 0u : 1u);
-      s.alarm.alarm.behind = behind(v, i);
+      s.alarm.alarm.behind = i == 0 ? behind(v) : static_cast<std::uint32_t>(pieces.size() - i - 1);
       s.alarm.alarm.result = f.result;
-      std::string why = i == 0 ? (waits ? "the first work of its stream behind a wait that is not known to be over"
-                                        : "head of its stream: all before it is done")
-                               : "behind the head of its stream, the times of whose work may be lost";
-      if (sharp && count > 1) why += ", and no times of work behind it were lost";
+      std::string why = is_call ? "known from its call alone: " : "";
+      why += i == 0 ? (waits ? "the first work of its stream behind a wait that is not known to be over"
+                             : "head of its stream: all before it is done")
+                    : "behind the head of its stream, the times of whose work may be lost";
+      if (sharp && pieces.size() > 1) why += ", and no times of work behind it were lost";
       if (is_new) why += "; no kernel of its name has ended yet";
       set_why(s, why);
       if (i != 0) s.before = {};
@@ -427,11 +443,6 @@ class work_watch : alarm_text {
 
   // Hangs
 
-  static bool leaves_records(const known_stream& s) noexcept {
-    for (std::size_t i = 0; i < s.calls.size(); ++i)
-      if (s.calls[i].leaves_record()) return true;
-    return false;
-  }
   std::int64_t quiet_ns(const known_stream& s, std::int64_t now_ns) const {
     std::int64_t last = s.progress_ns;
     if (s.identified) {
@@ -442,7 +453,7 @@ class work_watch : alarm_text {
   }
   bool is_overdue(const known_stream& s, const bounds& b, std::int64_t now_ns, bool host_waits) const {
     if (s.calls.empty() || s.alarmed == s.calls.front().correlation) return false;
-    if (!host_waits && !leaves_records(s)) return false;
+    if (!host_waits && !s.leaves_records()) return false;
     // A wait is held up only where what it waits for is, which may be a wait, too. Counted, since a call that is read
     // late may seem to close a circle.
     std::size_t left = order_.streams().size();
@@ -478,7 +489,7 @@ class work_watch : alarm_text {
   suspect head_of(const view& v, const std::vector<view>& all, std::int64_t now_ns) {
     const bool is_call = v.head_is_call();
     suspect s = is_call ? of_call(*v.call, order_.streams()[v.order]) : of_entry(*v.work.front());
-    s.alarm.alarm.behind = behind(v, 0);
+    s.alarm.alarm.behind = behind(v);
     const std::int64_t since = v.order != issued_call::no_stream ? quiet_ns(order_.streams()[v.order], now_ns)
                                                                  : now_ns - v.work.front()->seen_ns;
     s.alarm.alarm.unfinished_ns = std::max<std::int64_t>(since, 0);
@@ -490,7 +501,7 @@ class work_watch : alarm_text {
       why = is_call && v.call->what == role::wait_event ? "waits for an event recorded behind " : "waits for ";
       why += describe_head(*cause);
     } else if (is_call && v.call->what == role::wait_value) {
-      why = what_is_awaited(*v.call);
+      why = what_is_awaited(tables_.functions.name_of(v.call->function, false), *v.call);
     } else if (is_call && v.call->what == role::host_function) {
       why = "a function of the host that has not returned";
     }
@@ -509,16 +520,6 @@ class work_watch : alarm_text {
       stream = v.work.front()->work.stream;
     }
     append(s, "%.120s on stream %llu", printable(name), static_cast<unsigned long long>(stream));
-    return s;
-  }
-  /// Flags as in cuda.h, CUstreamWaitValue_flags. A batch's arguments are its length and the address of its parts.
-  std::string what_is_awaited(const issued_call& c) const {
-    static constexpr const char* const how[] = {"at least", "equal to", "with a bit of", "without some bit outside of"};
-    if (starts_with(tables_.functions.name_of(c.function, false), "cuStreamBatchMemOp"))
-      return "memory operations of a batch, one of which may be a wait";
-    std::string s;
-    append(s, "waits for the value at 0x%llx to be %s 0x%llx", static_cast<unsigned long long>(c.handle),
-           how[c.flags & 3], static_cast<unsigned long long>(c.value));
     return s;
   }
 
@@ -553,7 +554,7 @@ class work_watch : alarm_text {
   traced_thread* stuck_call(const bounds& b, std::int64_t now_ns) {
     bool streams_wait = false;
     for (const known_stream& s : order_.streams()) {
-      if (leaves_records(s)) return nullptr;
+      if (s.leaves_records()) return nullptr;
       streams_wait = streams_wait || !s.calls.empty();
     }
     if (now_ns - std::max(order_.newest_end_ns(), anew_ns_) < b.bound_ns) return nullptr;

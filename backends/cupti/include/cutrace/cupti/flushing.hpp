@@ -41,11 +41,13 @@ class flushing {
   /// record without times is not taken for unfinished.
   void force() noexcept {
     process_state& p = *state_;
+    const bool after_fault = p.faulted.load(std::memory_order_acquire);
     hand_over(0);
     forced_ns_ = now_ns();
     p.forcing.store(true, std::memory_order_release);
     hand_over(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     p.forcing.store(false, std::memory_order_release);
+    if (after_fault) writer_->flushed_after_fault();
   }
 
   /// Called once a flush period. `settle_ns`: how long a context or stream waits for CUPTI's description (see
@@ -55,7 +57,6 @@ class flushing {
     if (!faulted_ && p.faulted.load(std::memory_order_acquire)) {
       faulted_ = true;
       force();
-      writer_->flushed_after_fault();
     } else if (p.buffers.at_cupti() != 0) {
       plain();
       if (now_ns() - forced_ns_ >= second_ns && is_held_back()) force();
