@@ -132,6 +132,14 @@ class activity_buffers {
 /// any thread at any time, also after the session's end.
 using twin_chooser = twin_choice (*)(twin_step) noexcept;
 
+/// The call that returned an error by which its context is lost.
+struct lost_context {
+  std::uint32_t function, correlation;
+  std::uint32_t context;  ///< the thread's, by its number in records; 0: not known
+  std::int32_t result;
+  std::uint64_t at_ticks;
+};
+
 /// What a backend may ask of the runtime. Thread-safe, throws nothing. Only context_lost waits, and with
 /// overflow_policy::wait a report that finds no room.
 class event_writer {
@@ -173,9 +181,7 @@ class event_writer {
   /// A call, whose end was recorded, returned an error that loses the context (loses_context). For the first such call
   /// of a session, and for others that fail meanwhile, this returns when the report of the fault is out, after 100 ms
   /// at the latest: a program may end in its next line. On the thread that made the call.
-  virtual void context_lost(std::uint32_t function, std::int32_t result, std::uint64_t at_ticks) noexcept {
-    static_cast<void>(function), static_cast<void>(result), static_cast<void>(at_ticks);
-  }
+  virtual void context_lost(const lost_context& by) noexcept { static_cast<void>(by); }
   /// A buffer for GPU records has been given out: a resting collector wakes. Any thread, also in a callback of CUPTI.
   virtual void work_begins() noexcept {}
   /// A flush of complete records begins, and has ended. On the thread that flushes, as flushed_after_fault.

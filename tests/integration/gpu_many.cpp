@@ -3,7 +3,7 @@
 // the stand-in driver in each test run, and as it is on a real one; prints a line a scenario and ends with the number
 // of those that failed, or with 77 where the machine lacks what a scenario needs.
 //
-//   gpu_many devices|library|older|streams|clients|fork
+//   gpu_many devices|faulted|library|older|streams|clients|fork
 #include <cuda.h>
 #include <cupti.h>
 #include <sys/wait.h>
@@ -160,6 +160,41 @@ int devices() {
   for (const std::uint32_t c : contexts) each = each && described_contexts.count(c) == 1;
   report(all && each, "both devices and both contexts are described",
          std::to_string(described.size()) + " devices, " + std::to_string(described_contexts.size()) + " contexts");
+  return failures;
+}
+
+/// The second device faults while the first one is at work that was launched before. The thread that waits for the
+/// second one's stream has a context of either.
+int faulted() {
+  const auto set_faults =
+      reinterpret_cast<int (*)(const char*)>(dlsym(test_support::cuda_library(), "cutrace_sim_set_faults"));
+  if (set_faults == nullptr) {
+    std::puts("skipped: the stand-in alone faults as it is asked to");
+    return 77;
+  }
+  for (const bool waits_elsewhere : {false, true}) {
+    cutrace::session trace(plain());
+    cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
+    const device_work first(0), second(1);
+    first.use();
+    first.spin(first.stream, 3000000000);
+    set_faults("fault:empty=700,fault_report=20ms");
+    second.launch(1);
+    if (waits_elsewhere) first.use();
+    const CUresult result = CU(cuStreamSynchronize)(second.stream);
+    trace.flush();
+    const std::vector<cutrace::event> alarms = only(sink, cutrace::event_kind::alarm);
+    bool both = false, likeliest = false;
+    for (const cutrace::event& e : alarms) {
+      both = both || e.device == 0;
+      likeliest = likeliest || (e.alarm.rank == 1 && e.device == 1 && of(e.name) == "empty");
+    }
+    report(result == CUDA_ERROR_ILLEGAL_ADDRESS && both && likeliest,
+           "the device that faulted comes before the other one, whose work was launched before",
+           std::to_string(alarms.size()) + " candidates");
+    set_faults("");
+    for (int i = 0; i < 2; ++i) DO(cuDevicePrimaryCtxReset, i);
+  }
   return failures;
 }
 
@@ -377,10 +412,11 @@ int forked() {
 int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   if (what == "devices") return devices();
+  if (what == "faulted") return faulted();
   if (what == "library" || what == "older") return library(what == "older");
   if (what == "streams") return streams();
   if (what == "clients") return clients();
   if (what == "fork") return forked();
-  std::puts("gpu_many devices|library|older|streams|clients|fork");
+  std::puts("gpu_many devices|faulted|library|older|streams|clients|fork");
   return 2;
 }

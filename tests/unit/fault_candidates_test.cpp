@@ -115,7 +115,7 @@ std::vector<std::size_t> blamed(const run& r) {
     fault.flush_begins(at(f.begin));
     if (f.end < r.returned) fault.flushed(at(f.end));
   }
-  fault.hold(0, r.result, at(r.returned), [&fault] { fault.set_reported(due::records); });
+  fault.hold({0, 0, 0, r.result, 0}, at(r.returned), [&fault] { fault.set_reported(due::records); });
   std::vector<std::size_t> named;
   for (const pending_event& a : b.watch.of_fault(fault.first(), due::records, false).alarms)
     named.push_back(a.correlation_id - 1);
@@ -238,7 +238,7 @@ TEST_CASE("after a misaligned address what ended last is named, whatever calls s
     if (other == role::host_function) b.call(2, other, 0x20, 0);
     fault_state fault;
     fault.begin();
-    fault.hold(0, fault_state::misaligned_address, static_cast<std::uint64_t>(base_ns + 100 * ms),
+    fault.hold({0, 0, 0, fault_state::misaligned_address, 0}, static_cast<std::uint64_t>(base_ns + 100 * ms),
                [&fault] { fault.set_reported(due::records); });
     CHECK(b.watch.of_fault(fault.first(), due::records, false).alarms.size() == 1);
   }
@@ -247,7 +247,7 @@ TEST_CASE("after a misaligned address what ended last is named, whatever calls s
 TEST_CASE("a fault that came after the collector last looked at its clock waits for its records") {
   fault_state fault;
   fault.begin();
-  fault.hold(0, trap, 1000 * ms + 1, [&fault] {
+  fault.hold({0, 0, 0, trap, 0}, 1000 * ms + 1, [&fault] {
     CHECK(fault.what_is_due(1000 * ms) == due::nothing);
     CHECK(fault.what_is_due(1080 * ms) == due::nothing);
     CHECK(fault.what_is_due(1081 * ms) == due::calls);
@@ -260,7 +260,7 @@ TEST_CASE(
   for (const bool come : {true, false}) {
     fault_state fault;
     fault.begin();
-    fault.hold(0, trap, 1000 * ms, [&fault] {
+    fault.hold({0, 0, 0, trap, 0}, 1000 * ms, [&fault] {
       CHECK(fault.what_is_due(1081 * ms) == due::calls);
       fault.set_reported(due::calls);  // lets the thread go on
     });
@@ -279,12 +279,12 @@ TEST_CASE(
 TEST_CASE("a fault that was taken before the session's end is still to be reported, one that comes later is not") {
   fault_state fault;
   fault.begin();
-  fault.hold(0, trap, 1000 * ms, [&fault] { fault.end(); });
+  fault.hold({0, 0, 0, trap, 0}, 1000 * ms, [&fault] { fault.end(); });
   CHECK(fault.is_open());
   fault.set_reported(due::rest);
   fault.begin();
   fault.end();
-  fault.hold(0, trap, 1000 * ms, [] { FAIL("nobody listens"); });
+  fault.hold({0, 0, 0, trap, 0}, 1000 * ms, [] { FAIL("nobody listens"); });
   CHECK_FALSE(fault.is_open());
 }
 
@@ -596,6 +596,52 @@ TEST_CASE("what the host has waited for by an event, and waits themselves, are n
   CAPTURE(r.text);
   REQUIRE(r.alarms.size() == 1);
   CHECK(r.alarms[0].correlation_id == 4);
+}
+
+TEST_CASE("work of the context that returned the error comes first, whatever else is unfinished") {
+  using role = stream_use::role;
+  // What failed: a call of no stream, a wait for a stream, or for an event, of another context than the thread's.
+  for (const role failed : {role::none, role::stream_wait, role::event_wait}) {
+    CAPTURE(static_cast<int>(failed));
+    bench b(runtime_core::own().threads);
+    const auto call = [&](std::uint32_t id, std::uint32_t context, std::uint64_t stream, role what, bool succeeds) {
+      issued_call& c = b.order.add();
+      c.correlation = id;
+      c.thread = 1;
+      c.what = what;
+      c.handle = what == role::event_record || what == role::event_wait ? 0x77 : 0;
+      c.succeeded = succeeds;
+      c.begin_ns = base_ns;
+      b.order.take(stream, context, false);
+    };
+    for (const std::uint32_t context : {1u, 2u}) {
+      call(2 * context, context, 0x10 * context, role::work, true);
+      call(2 * context + 1, context, 0x10 * context, role::event_record, true);
+      unfinished_work::entry e{};
+      e.work.kind = event_kind::kernel;
+      e.work.name = text{"k", 1};
+      e.work.context = context;
+      e.work.stream = context;
+      e.work.correlation_id = 2 * context;
+      e.work.call_start_ns = base_ns;
+      b.order.unfinished(e.work);
+      b.unfinished.add(e);
+    }
+    fault_state::call f;
+    f.result = trap;
+    f.at_ns = base_ns + 300 * ms;
+    f.correlation = 9;
+    f.context = failed == role::none ? 2 : 1;
+    if (failed != role::none) call(f.correlation, f.context, 0x20, failed, false);
+    const work_watch::report r = b.watch.of_fault(f, due::records, false);
+    CAPTURE(r.text);
+    REQUIRE(r.alarms.size() == 2);
+    CHECK(r.alarms[0].context == 2);
+    f.context = f.correlation = 0;  // not known: both are as likely
+    const work_watch::report unknown = b.watch.of_fault(f, due::records, false);
+    REQUIRE(unknown.alarms.size() == 2);
+    CHECK(unknown.alarms[0].context == 1);
+  }
 }
 
 TEST_CASE("work whose times were lost is no candidate where the thread that launched it has waited for it since") {

@@ -126,9 +126,9 @@ class record_writer final : public event_writer {
     return true;
   }
 
-  void context_lost(std::uint32_t function, std::int32_t result, std::uint64_t at_ticks) noexcept override {
+  void context_lost(const lost_context& by) noexcept override {
     if (!core_.forked.load(std::memory_order_relaxed) && !inside_runtime())
-      core_.fault.hold(function, result, raw_ns(at_ticks), [this] { request_poll(); });
+      core_.fault.hold(by, raw_ns(by.at_ticks), [this] { request_poll(); });
   }
   void work_begins() noexcept override { core_.wake.signal_if_resting(); }
   void flush_begins() noexcept override { core_.fault.flush_begins(core_.scale.now_ns()); }

@@ -28,6 +28,12 @@ struct alarm_text {
   static void sort(std::vector<suspect>& all) {
     std::stable_sort(all.begin(), all.end(), [](const suspect& a, const suspect& b) { return a.group < b.group; });
   }
+  /// Suspects of other contexts than `own` come behind all others; 0: it is not known.
+  static void put_others_last(std::uint32_t own, std::vector<suspect>& all) {
+    constexpr std::uint32_t last = 8;
+    for (suspect& s : all)  // calls have 16 bits of it
+      if (own != 0 && static_cast<std::uint16_t>(s.alarm.context ^ own) != 0) s.group += last;
+  }
   static const char* printable(text t) noexcept { return t.size != 0 && t.data != nullptr ? t.data : "(unknown)"; }
   __attribute__((format(printf, 2, 3))) static void append(std::string& out, const char* format, ...) {
     char line[512];
@@ -106,6 +112,12 @@ struct alarm_text {
     if (!pattern.empty() && pattern.back() == '*')
       return name.substr(0, pattern.size() - 1) == std::string_view(pattern).substr(0, pattern.size() - 1);
     return name == pattern;
+  }
+  /// `function`: as C++ writes it. A pattern may leave out its parameters.
+  static bool is_one_of(const std::vector<std::string>& patterns, std::string_view function) {
+    return std::any_of(patterns.begin(), patterns.end(), [function](const std::string& p) {
+      return fits(p, function) || function.substr(0, function.find('(')) == p;
+    });
   }
 };
 

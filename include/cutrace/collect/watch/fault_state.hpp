@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <cutrace/backend.hpp>
 #include <cutrace/config.hpp>
 #include <mutex>
 
@@ -20,7 +21,8 @@ class fault_state {
  public:
   static constexpr std::int32_t illegal_address = 700, misaligned_address = 716;  ///< as CUresult
   struct call {
-    std::uint32_t function = 0;
+    std::uint32_t function = 0, correlation = 0;
+    std::uint32_t context = 0;  ///< see lost_context
     std::int32_t result = 0;
     std::int64_t at_ns = 0;             ///< raw frame (clock.hpp), as both below
     std::int64_t flushed_since_ns = 0;  ///< begin of the unbroken series of plain (not forced) flushes, less than
@@ -53,12 +55,12 @@ class fault_state {
   /// A call returned an error that loses the context: waits for the report, until 100 ms after the first such call at
   /// most. `ask()` requests the flushes.
   template <class Ask>
-  void hold(std::uint32_t function, std::int32_t result, std::uint64_t at_ns, Ask ask) noexcept {
+  void hold(const lost_context& by, std::uint64_t at_ns, Ask ask) noexcept {
     if (step_.load(std::memory_order_acquire) == reported) return;
     std::unique_lock<std::mutex> hold(mutex_);
     if (!listened_to_) return;
     if (step_.load(std::memory_order_relaxed) == none) {
-      first_ = call{function, result, static_cast<std::int64_t>(at_ns)};
+      first_ = call{by.function, by.correlation, by.context, by.result, static_cast<std::int64_t>(at_ns)};
       note_flushes(first_);
       deadline_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
       step_.store(flushing, std::memory_order_release);

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
@@ -254,6 +255,13 @@ class stream_order {
   /// False: no work of that name was seen to end. True may be by chance: for n names seen, with probability n / 8192.
   bool has_finished(text name) const noexcept { return finished_names_.test(place_of_name(name)); }
 
+  /// The context of what a call that failed was for: its stream, or that of its event. Else that of its thread.
+  std::uint32_t context_of_failed(std::uint32_t correlation, std::uint32_t of_thread) const noexcept {
+    for (const failed_call& f : failed_)
+      if (f.correlation == correlation && f.context != 0) return f.context;
+    return of_thread;
+  }
+
   std::uint32_t newest() const noexcept { return newest_; }
   /// Latest end of all GPU work, raw frame.
   std::int64_t newest_end_ns() const noexcept { return newest_end_ns_; }
@@ -283,6 +291,9 @@ class stream_order {
   };
   struct recorded_event {
     std::uint32_t stream, use, correlation, capture, thread;
+  };
+  struct failed_call {
+    std::uint32_t correlation, context;
   };
   struct place_of_stream {
     std::uint32_t stream, use;
@@ -471,6 +482,7 @@ class stream_order {
       newest_ = c.correlation;
       newest_ns_ = c.begin_ns;
     }
+    if (CUTRACE_UNLIKELY(!c.succeeded && c.what != role::none)) note_failed(c);
     switch (c.what) {
       case role::none:
         return true;  // has been placed
@@ -499,6 +511,11 @@ class stream_order {
       default:
         return c.succeeded && place_on_stream(c);
     }
+  }
+  CUTRACE_NOINLINE void note_failed(const issued_call& c) {
+    const auto event = c.what == role::event_wait ? events_.find(c.handle) : events_.end();
+    const std::uint32_t on = event != events_.end() ? event->second.stream : c.stream;
+    failed_[next_failed_++ % failed_.size()] = {c.correlation, on < streams_.size() ? streams_[on].context : 0};
   }
   bool place_on_stream(issued_call& c) {
     known_stream& s = streams_[c.stream];
@@ -603,6 +620,8 @@ class stream_order {
   std::unordered_map<std::uint32_t, place_of_stream> awaited_;  ///< by correlation id
   std::unordered_map<gpu_stream, finished_work, gpu_stream::hash> finished_;
   std::bitset<8192> finished_names_;
+  std::array<failed_call, 64> failed_{};  ///< the last ones
+  std::size_t next_failed_ = 0;
   stream_key last_key_{};
   std::uint32_t last_stream_ = issued_call::no_stream;
   gpu_stream last_id_{};

@@ -78,6 +78,7 @@ class work_watch : alarm_text {
       if (!recorded && v.order != issued_call::no_stream) more += order_.streams()[v.order].more;
     }
     add_ended(streams, f, all);
+    put_others_last(order_.context_of_failed(f.correlation, f.context), all);
     sort(all);
     report r;
     std::string& s = r.text;
@@ -470,9 +471,7 @@ class work_watch : alarm_text {
   static bool is_excepted(const view& v, const bounds& b) {
     if (v.head_is_call()) return false;
     const text name = v.work.front()->work.name;
-    const std::string_view full(name.data, name.size);
-    return std::any_of(b.except.begin(), b.except.end(),
-                       [&](const std::string& e) { return fits(e, full) || full.substr(0, full.find('(')) == e; });
+    return is_one_of(b.except, std::string_view(name.data, name.size));
   }
   /// The view of another stream whose head holds up the head of `v`, nullptr where there is none.
   const view* cause_of(const view& v, const std::vector<view>& all) const {

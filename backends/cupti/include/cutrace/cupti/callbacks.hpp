@@ -122,17 +122,17 @@ struct callbacks {
     const std::uint32_t names = p.runtime_names.load(std::memory_order_relaxed);
     if (names != 0) c.runtime_function = runtime_calls::current(names);
     w.end_call(c);
-    if (c.result != 0) note_failure(w, cbid, c.result, c.end_ticks);
+    if (c.result != 0) note_failure(w, cbid, call, c.result, c.end_ticks);
     return c.end_ticks;
   }
 
   /// Notifies the writer of an error that loses the context: the records of what ran before are wanted then. Takes no
   /// address of an api_call, whose members then stay in registers: 22 instructions less of a launch.
-  CUTRACE_ONE_COPY static void note_failure(event_writer& w, std::uint32_t function, std::int32_t result,
-                                            std::uint64_t end_ticks) noexcept {
+  CUTRACE_ONE_COPY static void note_failure(event_writer& w, CUpti_CallbackId cbid, const CUpti_CallbackData& call,
+                                            std::int32_t result, std::uint64_t end_ticks) noexcept {
     if (!loses_context(result)) return;
     process_state::get().faulted.store(true, std::memory_order_release);
-    w.context_lost(function, result, end_ticks);
+    w.context_lost({cbid, call.correlationId, call.contextUid, result, end_ticks});
   }
 
   /// At EXIT of a call that is not recorded (call_recipe::only_result, or tracing was paused at its ENTER): an error
@@ -147,7 +147,7 @@ struct callbacks {
     if (*call.correlationData != 0)
       record(p, w, cbid, call);
     else
-      note_failure(w, cbid, result, w.ticks());
+      note_failure(w, cbid, call, result, w.ticks());
   }
 
   /// Not as a CUresult: a newer driver may return what this header's enumeration cannot hold.
