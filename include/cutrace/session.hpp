@@ -111,7 +111,8 @@ class session {
   /// good even if the work ends well; so this happens at most once a second, and other calls do what flush() does.
   CUTRACE_LOCAL bool flush_unfinished(std::uint32_t timeout_ms = 5000) noexcept;
 
-  /// Ends the session: backends flush and stop, what was recorded is delivered, sinks close. Safe to call twice.
+  /// Ends the session: backends flush and stop, what was recorded is delivered, sinks close. Where other sessions go
+  /// on, GPU work that has not ended by then is left to them, and counts as lost (unpaired) here. Safe to call twice.
   CUTRACE_LOCAL void stop() noexcept;
 
   CUTRACE_LOCAL cutrace::stats stats() const noexcept;  ///< of the trace, so far; once stopped, those of the end

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sessions that come, pause and go while a program uses its GPU. Runs on the stand-in driver in each test run and on a
 // real one in tests/gpu/run; prints a line a scenario and ends with the number of those that failed. With "exit" it
-// leaves its session open and ends with status 7.
+// leaves its session open and ends with status 7. With "ahead" it launches a second of work at once, in its own
+// session.
 #include <cuda.h>
 #include <dirent.h>
 #include <sched.h>
@@ -232,6 +233,49 @@ void context_goes_first(device_work& gpu) {
   report(s.kernels == 40 && s.staged == 40 && s.balanced, "the context is reset before the session stops", s.text());
 }
 
+/// GPU work that runs on when a session ends beside another one is in the other's file, with its times, and counts as
+/// lost in the file of the one that ended.
+void leaves_while_work_runs(device_work& gpu) {
+  CUstream other{};
+  DO(cuStreamCreate, &other, CU_STREAM_NON_BLOCKING);
+  cutrace::session stays(plain());
+  cutrace::memory_sink& whole = stays.emplace_sink<cutrace::memory_sink>();
+  gpu.launch(7);
+  gpu.wait();
+  const auto kernels = [](const cutrace::memory_sink& sink) {
+    std::uint64_t n = 0;
+    for (const cutrace::event& e : sink.events()) n += e.kind == cutrace::event_kind::kernel && !e.incomplete ? 1 : 0;
+    return n;
+  };
+  constexpr auto unpaired = static_cast<std::size_t>(cutrace::loss_cause::unpaired);
+  std::string found;
+  bool ok = true;
+  for (int round = 0; round < 3; ++round) {
+    ok = ok && stays.flush();  // what is still to be delivered would be delivered to the next session, too
+    cutrace::session leaves(plain());
+    cutrace::memory_sink& part = leaves.emplace_sink<cutrace::memory_sink>();
+    gpu.spin(gpu.stream, 200000000);
+    gpu.launch(20);
+    if (round != 0) {  // ends soon, but the thread's records come together
+      for (int i = 0; i < 5; ++i) DO(cuLaunchKernel, gpu.kernel, 1, 1, 1, 1, 1, 1, 0, other, nullptr, nullptr);
+      DO(cuStreamSynchronize, other);
+    }
+    if (round == 2) gpu.wait();
+    leaves.stop();
+    const cutrace::stats s = part.totals();
+    const std::uint64_t launched = round != 0 ? 26 : 21, there = kernels(part);
+    ok = ok && s.launches_seen == launched && there + s.lost[unpaired] == launched &&
+         (there == launched) == (round == 2);
+    ok = ok && s.produced == s.delivered + s.lost_total() && s.pending == 0;
+    found += std::to_string(there) + " kernels and " + std::to_string(s.lost[unpaired]) + " lost, ";
+    gpu.wait();
+  }
+  stays.stop();
+  const cutrace::stats s = whole.totals();
+  ok = ok && kernels(whole) == 7 + 21 + 26 + 26 && s.lost_total() == 0 && s.produced == s.delivered;
+  report(ok, "sessions end beside another one while work runs", found + std::to_string(kernels(whole)) + " in all");
+}
+
 /// Begins a session before CUDA starts, on a thread bound to one processor. Threads of cutrace and CUPTI must not be
 /// bound to it: beside a busy thread they took a third of an inference engine's speed.
 std::unique_ptr<cutrace::session> begun_while_bound() {
@@ -292,6 +336,7 @@ int main(int argc, char** argv) {
   one_after_another(gpu);
   while_threads_launch(gpu);
   ends_while_threads_launch(gpu);
+  leaves_while_work_runs(gpu);
   context_goes_first(gpu);
   return failures;
 }

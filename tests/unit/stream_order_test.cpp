@@ -7,6 +7,8 @@
 #include <cutrace/collect/watch/stream_order.hpp>
 #include <map>
 #include <random>
+#include <set>
+#include <utility>
 #include <vector>
 
 namespace stream_order_test {
@@ -456,6 +458,64 @@ TEST_CASE("random programs: what is left is what a model of draining streams has
       REQUIRE(known.empty() == left.empty());
       if (!left.empty()) CHECK(known.front() == left.front());
     }
+  }
+}
+
+TEST_CASE("calls without a record: those that leave one, have succeeded and were not captured") {
+  bench t;
+  const auto waiting = [&t] {
+    t.order.settle();
+    std::set<std::uint32_t> all;
+    t.order.without_record().for_each([&all](std::uint32_t id) { all.insert(id); });
+    return all;
+  };
+  using some = std::set<std::uint32_t>;
+  const auto k1 = t.call(role::work, a), k2 = t.call(role::work, b), g = t.call(role::graph, b);
+  t.call(role::event_record, a, e1);
+  t.call(role::work, a, 0, 1, false, false);
+  t.call(role::begins_capture, b);
+  t.call(role::work, b);
+  t.call(role::ends_capture, b);
+  CHECK(waiting() == some{k1, k2, g});
+  t.call(role::stream_wait, a);  // it is done, but its record is still to come
+  CHECK(waiting() == some{k1, k2, g});
+  t.ended(g, 15);
+  CHECK(waiting() == some{k1, k2});
+  t.order.unfinished(bench::record(k1, 14));
+  CHECK(waiting() == some{k2});
+  t.ended(t.last + 1, 14);  // a record that comes before its call is read
+  t.call(role::work, a);
+  CHECK(waiting() == some{k2});
+}
+
+TEST_CASE("calls without a record: any order, ids that wrap, many of them") {
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    std::mt19937 random(seed);
+    cutrace::detail::calls_without_record calls;
+    calls.set_limit(std::size_t{64} << 10);
+    std::set<std::uint32_t> expected;
+    std::vector<std::uint32_t> open;
+    std::uint32_t id = seed % 2 != 0 ? 0xffff0000u : 0;
+    for (int step = 0; step < 200000; ++step) {
+      id += 1 + static_cast<std::uint32_t>(random() % 3);
+      if (id < 3) ++id;  // 0 is no id
+      const bool record_first = random() % 8 == 0;
+      if (record_first) calls.came(id);
+      calls.made(id);
+      if (record_first) continue;
+      expected.insert(id);
+      open.push_back(id);
+      while (open.size() > 500 || (!open.empty() && random() % 3 == 0)) {
+        std::swap(open.back(), open[random() % open.size()]);
+        calls.came(open.back());
+        expected.erase(open.back());
+        open.pop_back();
+      }
+    }
+    std::set<std::uint32_t> found;
+    calls.for_each([&found](std::uint32_t waits) { CHECK(found.insert(waits).second); });
+    CHECK(found == expected);
   }
 }
 

@@ -49,6 +49,7 @@ class collector final : private event_emitter {
     tables_.stages.set_limits(l.detail_bytes / 4, l.detail_bytes / 4 * 3);
     ingest_.set_unfinished_limit(l.detail_bytes / 4);
     ingest_.order().set_limit(l.detail_bytes / 16);
+    ingest_.order().without_record().set_limit(l.detail_bytes / 16);
     tables_.held_calls.set_limit(l.detail_bytes / 8);
     correction_.set_floor(core.scale.error_ns);
     correction_.sample(core.scale);
@@ -124,20 +125,22 @@ class collector final : private event_emitter {
   }
   CUTRACE_NOINLINE void add_sink(sink* s, std::uint64_t session) {
     if (sinks_.has(s)) return;  // this action runs again on a new thread: the sink hangs in the write below
+    const bool late = listened_to_.load(std::memory_order_relaxed);
+    const std::uint32_t first_call = late ? calls_until_now() : 0;
     delivery_.deliver_described();
     const std::vector<event> known = descriptions_.all();
-    sinks_.add(s, session, listened_to_.load(std::memory_order_relaxed) ? stats_now() : stats{});
+    sinks_.add(s, session, late ? stats_now() : stats{}, first_call);
     sinks_.write_to_last(known.data(), known.size());
   }
   /// `stop`: when the session was asked to end. The time that ending takes is no part of the trace.
   CUTRACE_NOINLINE void close_sinks(std::uint64_t session, const clock_anchor& stop, const window_part& part) {
+    pass();  // what has come is read before deliver_all asks which buffers are still to come
     deliver_all();
     if (delivery_.late() > late_before_full_)
       core_.errors.report("collector", order_window::full_note, false);  // for the files: it is no error
-    trace_summary summary{stop, stats_now(), nullptr, 0, nullptr};
     event window = window_of(part.start_ns, part.end_ns);
     delivery_.settle(window);
-    sinks_.close(session, summary, part.any ? &window : nullptr);
+    sinks_.close(session, {stop, stats_now(), nullptr, 0, nullptr}, {part.any ? &window : nullptr, awaited_calls()});
     publish();
   }
 
@@ -283,8 +286,7 @@ class collector final : private event_emitter {
   void flush_closely(std::uint64_t now) noexcept {
     gpu_works_ = may_flush_closely_ && !held_.empty();
     std::uint64_t launched = static_cast<std::uint64_t>(ingest_.last_launch_ns());
-    for (const activity_buffers::held& h : held_)
-      launched = std::max(launched, h.since_ns);  // by a call that is under way
+    launched = std::max(launched, held_.newest_ns());  // by a call that is under way
     if (!gpu_works_ || now < launched + quiet_ns || now - asked_ns_ < close_ns) return;
     if (watch_.is_launch_under_way(static_cast<std::int64_t>(now))) return;
     asked_ns_ = now;
@@ -351,7 +353,8 @@ class collector final : private event_emitter {
     window_.set_now(now);  // again while it reads: a pass may take long, and events end meanwhile
     ingest_.order().set_now(static_cast<std::int64_t>(now));
     const fault_state::due fault_due = core_.fault.what_is_due(now);
-    ask_what_comes();
+    held_.begin_list();
+    writer_.with_held([this](const activity_buffers& of) { held_.list(of); });
     std::vector<activity_buffer>& full = buffers_;
     if (decoded_ == full.size()) {  // else memory ran out in the pass before
       full.clear();
@@ -374,9 +377,7 @@ class collector final : private event_emitter {
       one.release(one);
       trim();
     }
-    held_.swap(held_next_);  // valid now: all that was there when it was listed has been read
-    oldest_held_ns_ = complete_until_ns_ = now;
-    for (const activity_buffers::held& h : held_) oldest_held_ns_ = std::min(oldest_held_ns_, h.since_ns);
+    held_.end_list(now);  // valid now: all that was there when it was listed has been read
     core_.ring.populate();
     hold_calls();
     release_stages();
@@ -392,56 +393,48 @@ class collector final : private event_emitter {
     tables_.ring.pass_old(
         ring_upto_,
         [this](const correlation_ring::call& c) {
-          return held_.empty() || returned_ns(c) + disorder_ns < oldest_held_ns_;
+          return held_.empty() || returned_ns(c) + disorder_ns < held_.oldest_ns();
         },
         [this](std::uint32_t id, const correlation_ring::call& c) {
           if (CUTRACE_UNLIKELY(is_call_awaited(c))) tables_.held_calls.keep(id, c);
         });
   }
   bool is_call_awaited(const correlation_ring::call& c) const noexcept {
-    return c.stage != api_call::not_recorded && is_awaited(c.thread_index, returned_ns(c));
+    return c.stage != api_call::not_recorded && held_.is_awaited(c.thread_index, returned_ns(c));
+  }
+  /// Ids of calls whose GPU records are in buffers that the backend had at the last pass.
+  CUTRACE_NOINLINE std::vector<std::uint32_t> awaited_calls() {
+    watch_.settle();
+    std::vector<std::uint32_t> ids;
+    ingest_.order().without_record().for_each([&](std::uint32_t id) {
+      correlation_ring::call c{};
+      const bool found = correlation_ring::is_found(tables_.ring.find(id, c)) ||
+                         correlation_ring::is_found(tables_.held_calls.find(id, c));
+      if (found && is_call_awaited(c)) ids.push_back(id);
+    });
+    return ids;
   }
   /// By when a call is taken to have returned; raw frame.
   std::uint64_t returned_ns(const correlation_ring::call& c) const noexcept {
     return core_.scale.to_ns(c.begin_ticks) + 20000000;
   }
 
-  /// Lists the buffers whose GPU records can come later than those that the pass will find.
-  void ask_what_comes() {
-    held_next_.clear();
-    writer_.with_held([this](const activity_buffers& of) {
-      of.list([](void* to, const activity_buffers::held& h) { static_cast<collector*>(to)->held_next_.push_back(h); },
-              this);
-    });
-    // By thread; the buffers of one thread by age, the oldest first.
-    std::sort(held_next_.begin(), held_next_.end(),
-              [](const activity_buffers::held& a, const activity_buffers::held& b) {
-                return a.thread != b.thread ? a.thread < b.thread : a.since_ns < b.since_ns;
-              });
-  }
-  /// Whether GPU records of calls that `thread` made can still come. The last of these calls returned at `until_ns`.
-  bool is_awaited(std::uint32_t thread, std::uint64_t until_ns) const noexcept {
-    if (until_ns < oldest_held_ns_) return false;
-    if (thread == stage_table::many_threads) return true;
-    return holds_back(thread, until_ns) || holds_back(activity_buffers::any, until_ns);
-  }
-  bool holds_back(std::uint32_t thread, std::uint64_t until_ns) const noexcept {
-    const auto first =
-        std::lower_bound(held_.begin(), held_.end(), thread,
-                         [](const activity_buffers::held& h, std::uint32_t wanted) { return h.thread < wanted; });
-    return first != held_.end() && first->thread == thread && first->since_ns <= until_ns;
-  }
-
   /// Forgets the stages that nothing refers to any more. The window gets the memory that the other tables leave.
   void release_stages() {
     stage_table& stages = tables_.stages;
-    stages.release([this](std::uint32_t thread,
-                          std::int64_t until_ns) { return is_awaited(thread, static_cast<std::uint64_t>(until_ns)); },
-                   static_cast<std::int64_t>(complete_until_ns_),
-                   static_cast<std::int64_t>(std::min<std::uint64_t>(window_.delivered_ns(), INT64_MAX)));
+    stages.release(
+        [this](std::uint32_t thread, std::int64_t until_ns) {
+          return held_.is_awaited(thread, static_cast<std::uint64_t>(until_ns));
+        },
+        static_cast<std::int64_t>(held_.listed_ns()),
+        static_cast<std::int64_t>(std::min<std::uint64_t>(window_.delivered_ns(), INT64_MAX)));
     const std::uint64_t taken =
-        stages.bytes() + ingest_.unfinished().bytes() + ingest_.order().bytes() + tables_.held_calls.bytes();
+        stages.bytes() + ingest_.unfinished().bytes() + order_bytes() + tables_.held_calls.bytes();
     window_.set_limit(taken < detail_bytes_ ? detail_bytes_ - static_cast<std::size_t>(taken) : 0);
+  }
+
+  std::size_t order_bytes() const noexcept {
+    return ingest_.order().bytes() + ingest_.order().without_record().bytes();
   }
 
   /// A thread keeps its chunk until the pass after its end, so threads beyond the number of chunks get none.
@@ -645,7 +638,7 @@ class collector final : private event_emitter {
     s.pending = window_.size() + ingest_.unfinished().waiting() + delivery_.described();
     s.memory_bytes = core_.pool.bytes() + core_.ring.bytes() + core_.threads.bytes() + site_table::bytes() +
                      window_.bytes() + tables_.strings.bytes() + tables_.stages.bytes() + core_.graphs.bytes() +
-                     ingest_.unfinished().bytes() + ingest_.order().bytes() + tables_.held_calls.bytes();
+                     ingest_.unfinished().bytes() + order_bytes() + tables_.held_calls.bytes();
     writer_.with_held([&](const activity_buffers& of) { s.memory_bytes += of.bytes(); });
     s.memory_limit_bytes = memory_limit_;
     s.clock_error_ns = correction_.error_ns();
@@ -675,9 +668,8 @@ class collector final : private event_emitter {
   void* alarm_user_ = nullptr;
   bool may_flush_closely_ = true, gpu_works_ = false;  ///< see flush_closely
   std::vector<activity_buffer> buffers_;
-  std::size_t detail_bytes_ = 0, decoded_ = 0;            ///< decoded_: of buffers_
-  std::vector<activity_buffers::held> held_, held_next_;  ///< at complete_until_ns_; of this pass. Sorted
-  std::uint64_t oldest_held_ns_ = 0, complete_until_ns_ = 0;
+  std::size_t detail_bytes_ = 0, decoded_ = 0;  ///< decoded_: of buffers_
+  held_buffers held_;
   std::uint32_t ring_upto_ = 0;  ///< see correlation_ring::pass_old
   known_descriptions descriptions_;
   loss_counts losses_;

@@ -535,6 +535,7 @@ class ingest {
     p.process_id = tables_.process_id;
     if (comes_from_call(p) && !join(p)) return;
     if (!is_found(p.joined)) p.call_start_ns = static_cast<std::int64_t>(tables_.scale.now_ns());
+    if (e.is_gpu_work()) order_.unfinished(e);
     p.start_ns = p.end_ns = p.call_start_ns;
     window_.append(p.start_ns, p.end_ns) = p;
     ++produced_;

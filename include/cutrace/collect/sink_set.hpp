@@ -98,6 +98,12 @@ struct window_part {
   std::uint64_t start_ns = 0, end_ns = 0;
 };
 
+/// What the sinks of a session that ends get beside what all sinks get.
+struct last_words {
+  const event* window = nullptr;         ///< an event for them alone, or nullptr
+  std::vector<std::uint32_t> no_record;  ///< ids of the trace's calls whose GPU records are still to come
+};
+
 /// Adds an event that one sink alone got to the totals for it.
 inline void count_one(stats& to, const event& e) noexcept {
   ++to.produced;
@@ -111,12 +117,13 @@ class sink_set {
   explicit sink_set(reporter& r) : reporter_(r) {}
 
   /// `session`: whose sink it is, so that it can leave with its session. `before`: totals of the trace, of which the
-  /// sink has seen nothing.
-  CUTRACE_NOINLINE void add(sink* s, std::uint64_t session, const stats& before) {
+  /// sink has seen nothing. `first_call`: no earlier call is of the session's time; 0: all are.
+  CUTRACE_NOINLINE void add(sink* s, std::uint64_t session, const stats& before, std::uint32_t first_call) {
     member m;
     m.target = s;
     m.session = session;
     m.before = before;
+    m.first_call = first_call;
     m.order = ++added_;
     std::snprintf(m.totals.name, sizeof(m.totals.name), "%s", s->name());
     finished_.reserve(finished_.size() + members_.size() + 1);  // closing it must not need memory
@@ -176,19 +183,18 @@ class sink_set {
   }
 
   /// Closes the sinks of one session, each with `summary`, whose totals are those of the trace: a sink gets what was
-  /// counted since it was added, so that its file can be compared with them. `last`: an event that only these sinks
-  /// get, or nullptr.
-  CUTRACE_NOINLINE void close(std::uint64_t session, trace_summary summary, const event* last) noexcept {
+  /// counted since it was added, so that its file can be compared with them. GPU work of its time that is not in it is
+  /// counted as lost: it ends later, for the sinks that stay.
+  CUTRACE_NOINLINE void close(std::uint64_t session, trace_summary summary, const last_words& last) noexcept {
     std::vector<std::string> notes;
     std::vector<const char*> lines;
     try {
       notes = reporter_.notes();
+      lines.push_back(nullptr);
       for (const std::string& n : notes) lines.push_back(n.c_str());
     } catch (const std::bad_alloc&) {  // the files end without notes
       lines.clear();
     }
-    summary.notes = lines.data();
-    summary.note_count = static_cast<std::uint32_t>(lines.size());
     for (at_ = 0; at_ < members_.size();) {
       member& m = members_[at_];
       if (m.session != session) {
@@ -197,9 +203,25 @@ class sink_set {
       }
       trace_summary since = summary;
       since.totals = counted_since(m.before, summary.totals);
-      if (last != nullptr) {
-        count_one(since.totals, *last);
-        write_one(m, last, 1);
+      if (last.window != nullptr) {
+        count_one(since.totals, *last.window);
+        write_one(m, last.window, 1);
+      }
+      m.no_record = static_cast<std::uint64_t>(std::count_if(
+          last.no_record.begin(), last.no_record.end(),
+          [&m](std::uint32_t id) { return m.first_call == 0 || static_cast<std::int32_t>(id - m.first_call) >= 0; }));
+      m.unfinished = since.totals.pending;
+      lose_rest(m, since.totals);
+      char line[200];
+      std::snprintf(line, sizeof(line),
+                    "session: %llu pieces of GPU work had not ended when the session did, or their records were still "
+                    "to come: they are counted as lost (unpaired)",
+                    static_cast<unsigned long long>(m.no_record + m.unfinished));
+      const std::size_t leave_out = m.no_record + m.unfinished == 0 ? 1 : 0;
+      if (!lines.empty()) {
+        lines[0] = line;
+        since.notes = lines.data() + leave_out;
+        since.note_count = static_cast<std::uint32_t>(lines.size() - leave_out);
       }
       if (guarded(m, [&](sink& s) { s.close(since); })) count_left_out(m);
       finish(m);
@@ -217,6 +239,7 @@ class sink_set {
       const bool older = open == members_.end() || (done != finished_.end() && done->order < open->order);
       const member& next = older ? *done++ : *open++;
       if (session == 0 || session == next.session) s.sinks[s.sink_count++] = next.totals;
+      if (session == next.session && s.sink_count == 1) lose_rest(next, s);
     }
   }
 
@@ -243,8 +266,17 @@ class sink_set {
     std::uint64_t left_out = 0;  ///< events that the sink itself left out, as counted so far
     bool settled = false;        ///< it failed in this call, and sink::arrived has counted its events
     sink_stats totals{};
-    stats before{};  ///< of the trace, when the sink was added
+    stats before{};                               ///< of the trace, when the sink was added
+    std::uint32_t first_call = 0;                 ///< see add
+    std::uint64_t no_record = 0, unfinished = 0;  ///< GPU work of the sink's time that it did not get
   };
+
+  /// At its end a sink has no pending events: what it did not get is lost.
+  static void lose_rest(const member& m, stats& s) noexcept {
+    s.produced += m.no_record;
+    s.pending -= std::min(s.pending, m.unfinished);
+    s.lost[static_cast<std::size_t>(loss_cause::unpaired)] += m.no_record + m.unfinished;
+  }
 
   void finish(const member& m) {
     if (finished_.size() == sink_limit) {  // the first ones stay

@@ -20,6 +20,7 @@
 #include <cutrace/event.hpp>
 #include <iterator>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -104,6 +105,57 @@ struct finished_work {
   std::uint64_t graph_node_id = 0;
 };
 
+/// Calls that leave GPU records, and whose first record has not come: a slot for each of the newest ids, and a list of
+/// the older ones.
+class calls_without_record {
+ public:
+  /// What is beyond `bytes` is forgotten. Before the first call.
+  void set_limit(std::size_t bytes) {
+    std::size_t slots = 64;
+    while (2 * slots * (sizeof(slot) + node_bytes / 4) <= bytes) slots *= 2;
+    slots_.assign(slots, {});
+  }
+  void made(std::uint32_t id) {
+    slot& s = slot_of(id);
+    if (s.id == id) return;  // its record came first
+    if (is_before(id, s.id) && s.id != 0) return keep(id);
+    if (s.waits) keep(s.id);
+    s = {id, true};
+  }
+  void came(std::uint32_t id) {
+    slot& s = slot_of(id);
+    if (s.id == id) {
+      s.waits = false;
+    } else if (is_before(id, s.id) && s.id != 0) {
+      if (CUTRACE_UNLIKELY(!older_.empty())) older_.erase(id);
+    } else {
+      if (s.waits) keep(s.id);
+      s = {id, false};
+    }
+  }
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (const std::uint32_t id : older_) visit(id);
+    for (const slot& s : slots_)
+      if (s.waits) visit(s.id);
+  }
+  std::size_t bytes() const noexcept { return slots_.size() * sizeof(slot) + older_.size() * node_bytes; }
+
+ private:
+  struct slot {
+    std::uint32_t id = 0;
+    bool waits = false;
+  };
+  static constexpr std::size_t node_bytes = 48;
+  slot& slot_of(std::uint32_t id) noexcept { return slots_[id & (slots_.size() - 1)]; }
+  CUTRACE_NOINLINE void keep(std::uint32_t id) {
+    if (older_.size() < slots_.size() / 4) older_.insert(id);
+  }
+
+  std::vector<slot> slots_ = std::vector<slot>(64);
+  std::unordered_set<std::uint32_t> older_;
+};
+
 class stream_order {
  public:
   using role = stream_use::role;
@@ -143,6 +195,7 @@ class stream_order {
     finished_names_.set(place_of_name(e.name));
     newest_end_ns_ = std::max(newest_end_ns_, e.end_ns);
     const std::uint32_t id = static_cast<std::uint32_t>(e.correlation_id);
+    without_record_.came(id);
     if (CUTRACE_UNLIKELY(is_old(id))) return;
     finished_work& f = finished(e.context, e.stream);
     if (!f.any || f.old || !is_before(id, f.correlation)) f.correlation = id;
@@ -158,8 +211,11 @@ class stream_order {
   }
   /// A GPU record without times came: it identifies its stream.
   void unfinished(const event& e) {
+    without_record_.came(static_cast<std::uint32_t>(e.correlation_id));
     if (!awaited_.empty()) identify(e);
   }
+  calls_without_record& without_record() noexcept { return without_record_; }  ///< `bytes` does not count it
+  const calls_without_record& without_record() const noexcept { return without_record_; }
   /// All records of calls before `upto` have been handed over: a call that leaves records is done, with all before it,
   /// unless it is in `unfinished_ids` (sorted: ids of work whose record had no times) or stands behind one that is.
   void all_recorded(std::uint32_t upto, const std::vector<std::uint32_t>& unfinished_ids) {
@@ -533,6 +589,7 @@ class stream_order {
     }
     if (s.capture != 0) return false;
     if (c.waits) prove(s, c.correlation + 1, c.thread);
+    if (c.leaves_record()) without_record_.made(c.correlation);
     // A call that is done, but stands behind others that are not, is kept and dropped together with them.
     if ((s.calls.empty() || is_before(c.correlation, s.calls.front().correlation)) && is_done(s, c)) return false;
     if (waiting_ >= limit_ && !s.calls.empty()) {
@@ -611,6 +668,7 @@ class stream_order {
     return true;
   }
 
+  calls_without_record without_record_;
   std::vector<issued_call> log_;
   std::vector<held_stage> released_;
   bool in_order_ = true;
