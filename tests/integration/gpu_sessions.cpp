@@ -276,6 +276,24 @@ void leaves_while_work_runs(device_work& gpu) {
   report(ok, "sessions end beside another one while work runs", found + std::to_string(kernels(whole)) + " in all");
 }
 
+/// For `cutrace run --duration`, whose time ends while the work runs: this session gets all of it with its times.
+int launches_ahead() {
+  cutrace::session trace(plain());
+  cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
+  const device_work gpu;
+  for (int i = 0; i < 20; ++i) gpu.spin(gpu.stream, 50000000);
+  gpu.wait();
+  trace.stop();
+  std::size_t kernels = 0, unfinished = 0;
+  for (const cutrace::event& e : sink.events()) {
+    kernels += e.kind == cutrace::event_kind::kernel;
+    unfinished += e.incomplete;
+  }
+  report(kernels == 20 && unfinished == 0 && sink.totals().lost_total() == 0, "work launched ahead",
+         std::to_string(kernels) + " kernels, " + std::to_string(unfinished) + " of them unfinished");
+  return failures;
+}
+
 /// Begins a session before CUDA starts, on a thread bound to one processor. Threads of cutrace and CUPTI must not be
 /// bound to it: beside a busy thread they took a third of an inference engine's speed.
 std::unique_ptr<cutrace::session> begun_while_bound() {
@@ -328,6 +346,7 @@ int leave_open() {
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::string(argv[1]) == "exit") return leave_open();
+  if (argc > 1 && std::string(argv[1]) == "ahead") return launches_ahead();
   const std::unique_ptr<cutrace::session> early = begun_while_bound();
   cutrace::memory_sink& seen_early = early->emplace_sink<cutrace::memory_sink>();
   device_work gpu;

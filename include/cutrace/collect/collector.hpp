@@ -205,6 +205,11 @@ class collector final : private event_emitter {
     pass();
     return watch_.of_now(forced, upto, now_ns());
   }
+  /// Whether GPU records of calls that have been made are still to come. An action for `call`.
+  bool awaits_records() {
+    pass();
+    return !awaited_calls().empty() || ingest_.unfinished().waiting() != 0;
+  }
   void begin_watch_anew() noexcept { watch_.begin_anew(now_ns()); }
 
   stats snapshot() const { return published_.snapshot(); }

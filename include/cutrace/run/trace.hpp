@@ -206,16 +206,29 @@ class trace {
   }
 
   /// A session that is not the last one leaves: its sinks close, the others go on. `recording_is_over`: for them, too,
-  /// so that the work which has not ended is delivered now.
+  /// so that the work which has not ended is delivered now, unless they have sinks, for which it would lose its times.
   CUTRACE_NOINLINE void close_session(std::uint64_t session, bool recording_is_over) {
     asked_to_end_ = read_anchor(start_.monotonic_ns);
     const std::uint64_t until_ns = core_.scale.now_ns();
     pump_.stop_of(session, settings_.stop_deadline_ms);
-    pump_.flush(settings_.stop_deadline_ms, recording_is_over);
-    if (recording_is_over) patiently([this] { collector_->deliver_rest(); });
+    const bool at_once = recording_is_over && !others_listen(session);
+    pump_.flush(settings_.stop_deadline_ms, at_once);
+    if (at_once) patiently([this] { collector_->deliver_rest(); });
     if (!close_sinks(session, until_ns) || left_a_sink()) return;
     const auto left = [session](const owned_sink& s) { return s.session == session; };
     sinks_.erase(std::remove_if(sinks_.begin(), sinks_.end(), left), sinks_.end());
+  }
+
+  /// Whether sessions other than this one have sinks.
+  bool others_listen(std::uint64_t session) const noexcept {
+    return std::any_of(sinks_.begin(), sinks_.end(), [session](const owned_sink& s) { return s.session != session; });
+  }
+  /// Whether GPU work of the trace is unfinished, or its records are still to come; false where nobody answers in time.
+  CUTRACE_NOINLINE bool awaits_records(std::uint32_t timeout_ms) {
+    if (!pump_.flush(timeout_ms)) return false;
+    const auto awaits = std::make_shared<bool>(false);  // the action may run later than it is waited for
+    collector& c = *collector_;
+    return collector_->call([&c, awaits] { *awaits = c.awaits_records(); }, timeout_ms) && *awaits;
   }
 
   /// Backends flush and stop, chunks drain, the window closes, the sinks of all sessions that are left close: what

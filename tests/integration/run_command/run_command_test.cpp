@@ -303,6 +303,17 @@ TEST_CASE("GPU work that runs on when the time of --duration is over is in the f
   CHECK(unfinished < 50);  // the others have their times
 }
 
+TEST_CASE("GPU work that runs on when the time of --duration is over has its times where the program has a session") {
+  const run r({"--sink", "jsonl", "--duration", "300ms"}, {SESSIONS, "ahead"});
+  INFO(r.ended.output);
+  CHECK(r.ended.exit_status == 0);  // the program's session has all of it
+  REQUIRE(r.files(".jsonl").size() == 1);
+  const jsonl_trace t(r.files(".jsonl")[0]);
+  CHECK(t.complete());
+  CHECK(t.of("kernel").size() == 20);
+  CHECK(t.footer.at("quality").at("incomplete") == 0);
+}
+
 TEST_CASE("NVTX ranges are stages, also without CUDA, and not when they are not wanted") {
   const run r({}, {NVTX_PROGRAM, "threads"});
   CHECK(r.ended.exit_status == 0);
