@@ -11,6 +11,7 @@
 #include <cutrace/backend.hpp>
 #include <cutrace/collect/sink_set.hpp>
 #include <cutrace/cutrace.hpp>
+#include <cutrace/run/backend_registry.hpp>
 #include <cutrace/sinks/memory.hpp>
 #include <filesystem>
 #include <string>
@@ -470,6 +471,40 @@ TEST_CASE("a session that leaves a trace with interruptions knows which part of 
                       [&](const event& w) { return w.start_ns <= e.start_ns && e.end_ns <= w.end_ns; }));
   }
   CHECK(stages == 4);
+}
+
+TEST_CASE("a session that joins while the backend of the first one starts gets the GPU work of its calls") {
+  /// Starts when the test lets it.
+  struct slow_start : emitting_backend {
+    std::atomic<bool> starts{false}, goes_on{false};
+    cutrace::backend_status start(cutrace::event_writer& w) override {
+      const cutrace::backend_status status = emitting_backend::start(w);
+      starts = true;
+      while (!goes_on) std::this_thread::yield();
+      return status;
+    }
+  };
+  static slow_start* gpu = nullptr;
+  gpu = new slow_start;  // the first session's
+  static const cutrace::detail::backend_registration known("slow start", false,
+                                                           []() -> cutrace::backend* { return gpu; });
+  cutrace::session_options o = traced::quiet();
+  o.backend = "slow start";
+  std::thread first([&o] { cutrace::session of_thread(o); });
+  while (!gpu->starts) std::this_thread::yield();
+  cutrace::session second(traced::quiet());
+  cutrace::memory_sink& sink = second.emplace_sink<cutrace::memory_sink>();
+  gpu->launch("ends before the backend has started");
+  gpu->goes_on = true;
+  first.join();
+  second.stop();
+  std::size_t calls = 0, kernels = 0;
+  for (const event& e : sink.events()) {
+    calls += e.kind == event_kind::api;
+    kernels += e.kind == event_kind::kernel;
+  }
+  CHECK(calls == 1);
+  CHECK(kernels == 1);
 }
 
 TEST_CASE("a session that leaves cuts no window of those that stay") {

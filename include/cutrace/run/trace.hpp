@@ -99,8 +99,7 @@ class trace {
     if (wanted_ != nullptr) start_backend(wanted_(), true, 0);
     patiently([] {});  // waits until the collector's thread has its memory, so that this is no part of the trace
     note_begin();
-    open_since_ns_ = core_.scale.now_ns();
-    collector_->set_start(open_since_ns_);
+    begins_now();
     if (settings_.samples.gated() && !settings_.samples.open({})) {
       resting_ = in_pieces_ = true;
       open_ = false;
@@ -144,6 +143,7 @@ class trace {
 
   /// Another session has joined while the backend starts: what its threads do from here on is recorded.
   void begin_early() {
+    begins_now();
     turn_gate([this] { ended_ = false; });
   }
 
@@ -361,6 +361,13 @@ class trace {
       open_since_ns_ = now;
     else if (in_pieces_)
       record_window(open_since_ns_, core_.scale.now_ns());
+  }
+  /// Work that ended before this is no part of the trace. The first call counts: calls are recorded from then on.
+  CUTRACE_NOINLINE void begins_now() {
+    const std::lock_guard<std::mutex> hold(gate_mutex_);
+    if (open_since_ns_ != 0) return;
+    open_since_ns_ = core_.scale.now_ns();
+    collector_->set_start(open_since_ns_);
   }
   /// What a session that ends in a trace with interruptions has of the window that is open: the part up to `until_ns`,
   /// for its sinks alone. Where none is open and none has ended since its sinks were added, an empty one, since readers
