@@ -13,6 +13,7 @@
 #include <cutrace/run/backend_registry.hpp>
 #include <cutrace/session.hpp>
 #include <exception>
+#include <future>
 
 #include "cutrace/exit_status.hpp"
 #include "cutrace/file_content.hpp"
@@ -29,7 +30,7 @@ constexpr const char* launcher_variables[] = {"RANK",     "OMPI_COMM_WORLD_RANK"
                                               "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"};
 
 const remote_trace* being_written = nullptr;
-std::shared_ptr<cutrace::detail::remote_backend::end_of_records> records;  ///< null until there is a backend
+std::future<void> end_of_records;  ///< of the backend, once there is one
 
 /// All that the writing process does.
 [[noreturn]] void write(const remote_trace& t, int pipe) {
@@ -73,13 +74,13 @@ std::shared_ptr<cutrace::detail::remote_backend::end_of_records> records;  ///< 
     being_written = &t;
     static const cutrace::detail::backend_registration known(t.backend, false, []() -> cutrace::backend* {
       cutrace::detail::remote_backend* const made = being_written->make(records_end);
-      records = made->end();
+      end_of_records = made->end();
       return made;
     });
     cutrace::session trace{cutrace::session_options()};
     // Without a backend there is no trace, and the status block says why. A backend whose trace could not begin is
     // gone.
-    if (records != nullptr) records->wait();
+    if (end_of_records.valid()) end_of_records.get();
   } catch (const std::exception& e) {
     say("cutrace: process " + std::to_string(t.process) + " is not traced: " + e.what());
     ::_exit(exit_command_failure);

@@ -9,13 +9,11 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/backend.hpp>
 #include <exception>
-#include <memory>
-#include <mutex>
+#include <future>
 #include <string_view>
 #include <thread>
 
@@ -35,26 +33,9 @@ class remote_backend : public backend {
     return true;
   }
 
-  /// The end of reading, which may outlive the backend.
-  class end_of_records {
-   public:
-    /// Waits until the command has sent all, or nothing more will be read. Any thread but the backend's.
-    void wait() {
-      std::unique_lock<std::mutex> hold(mutex_);
-      changed_.wait(hold, [this] { return reached_; });
-    }
-    void reach() noexcept {
-      std::lock_guard<std::mutex> hold(mutex_);
-      reached_ = true;
-      changed_.notify_all();
-    }
-
-   private:
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    bool reached_ = false;
-  };
-  std::shared_ptr<end_of_records> end() const noexcept { return end_; }
+  /// Ready when the command has sent all, or nothing more will be read, also where the backend is gone by then; an
+  /// exception where nothing could be read. To be called once.
+  std::future<void> end() { return end_.get_future(); }
 
  protected:
   /// `records`: the pipe's end, open until the backend is destroyed.
@@ -62,7 +43,12 @@ class remote_backend : public backend {
 
   void begin_reading(event_writer& w) {
     writer_ = &w;
-    reader_ = std::thread([this] { read_all(); });
+    try {
+      reader_ = std::thread([this] { read_all(); });
+    } catch (...) {  // the system has no thread to give
+      end_.set_exception(std::current_exception());
+      throw;
+    }
   }
   void end_reading() noexcept {
     if (reader_.joinable()) reader_.join();
@@ -116,14 +102,14 @@ class remote_backend : public backend {
     } catch (const std::exception& e) {
       writer_->report(name(), e.what());
     }
-    end_->reach();
+    end_.set_value();
   }
 
   int records_;
   event_writer* writer_ = nullptr;
   std::thread reader_;
   std::atomic<bool> over_{false};
-  std::shared_ptr<end_of_records> end_ = std::make_shared<end_of_records>();
+  std::promise<void> end_;
 };
 
 }  // namespace CUTRACE_LOCAL

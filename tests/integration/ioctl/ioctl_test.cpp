@@ -305,6 +305,20 @@ TEST_CASE("the tracer is killed: the program loses its ioctls, and that is said"
   CHECK(errors.find("the tracer (cutrace-ioctl) was ended by signal 9: from then on") != std::string::npos);
 }
 
+TEST_CASE("who writes the trace gets no thread: the program runs to its end, and the command ends with it") {
+  // The collector and the reader of records among them.
+  for (const char* refused : {"1", "2", "3"}) {
+    CAPTURE(refused);
+    std::map<std::string, std::string> few = devices;
+    few["LD_PRELOAD"] = FEW_THREADS;
+    few["REFUSED_THREAD"] = refused;
+    const run r({"--method", "ioctl", "--sink", "jsonl", "--strict"}, {SUBJECT, "/dev/null", "hidden_child"}, few);
+    CAPTURE(r.ended.errors);
+    CHECK_FALSE(r.ended.hung);
+    CHECK(r.ended.exit_status == 3);
+  }
+}
+
 TEST_CASE("a child that hides its descriptors is reported, unless children are left out") {
   const std::tuple<const char*, const char*, int> cases[] = {
       {"on", "--quiet", 0}, {"on", "--strict", 3}, {"off", "--strict", 0}};
