@@ -564,6 +564,54 @@ TEST_CASE("output file: two names for one trace are refused, whichever comes fir
     }
 }
 
+TEST_CASE("output file: a forked child that lives on does not hold the file of a writer that is gone") {
+  const temporary_folder folder;
+  for (const bool killed : {true, false}) {
+    CAPTURE(killed);
+    const std::string path = folder.file(killed ? "killed" : "closed");
+    int said[2];
+    int held[2];
+    REQUIRE((::pipe(said) == 0 && ::pipe(held) == 0));
+    const pid_t writer = ::fork();
+    if (writer == 0) {
+      ::close(held[1]);
+      output_file file;
+      file.open(path.c_str());
+      file.write("first");
+      file.flush();
+      if (::fork() == 0) {  // until the test lets it go
+        char none = 'x';
+        static_cast<void>(!::write(said[1], &none, 1));
+        static_cast<void>(!::read(held[0], &none, 1));
+        ::_exit(0);
+      }
+      if (killed) ::raise(SIGKILL);
+      file.close();
+      ::_exit(0);
+    }
+    ::waitpid(writer, nullptr, 0);
+    char any = 0;
+    REQUIRE(::read(said[0], &any, 1) == 1);
+    output_file next;
+    CHECK_NOTHROW(next.open(path.c_str()));
+    for (const int fd : {said[0], said[1], held[0], held[1]}) ::close(fd);
+  }
+}
+
+TEST_CASE("output file: a writer's lock outlives the children that it forks") {
+  const temporary_folder folder;
+  output_file file;
+  file.open(folder.file("t").c_str());
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ::waitpid(child, nullptr, 0);
+  output_file second;
+  CHECK_THROWS_AS(second.open(folder.file("t").c_str()), cutrace::config_error);
+  file.write("kept");
+  file.close();
+  CHECK(content_of(folder.file("t")) == "kept");
+}
+
 TEST_CASE("output file: a program without standard streams does not write into its trace") {
   const temporary_folder folder;
   const pid_t child = fork();

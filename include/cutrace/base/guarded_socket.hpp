@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sockets that the tracer opens in the program that it traces.
+// Descriptors that the tracer opens in the program that it traces: sockets, and what a forked child must not keep.
 #pragma once
 
 #include <fcntl.h>
@@ -46,8 +46,11 @@ class guarded_socket {
     return fd_ >= 0 && ::fstat(fd_, &now) == 0 && now.st_dev == device_ && now.st_ino == inode_;
   }
   void close() noexcept {
-    if (is_ours()) ::close(fd_);
+    close_in_child();
     fd_ = -1;
+  }
+  void close_in_child() const noexcept {
+    if (is_ours()) ::close(fd_);
   }
 
  private:
@@ -62,37 +65,39 @@ class guarded_socket {
   ino_t inode_ = 0;
 };
 
-/// Problem: a forked child inherits listening sockets. Nobody accepts there, and the address stays taken for as long as
-/// the child lives, though the traced program has ended. Solution: the child closes them first of all.
+/// Problem: a forked child inherits descriptors. Nobody accepts at its listening sockets, and the address stays taken
+/// for as long as the child lives, though the traced program has ended; so do the locks of files. Solution: the child
+/// closes them first of all, by `close_in_child` of whoever has them.
+template <class Holder>
 class CUTRACE_LOCAL closed_after_fork {
  public:
-  /// @returns false where no room is left; the socket then stays open in children.
-  static bool add(const guarded_socket* s) noexcept {
+  /// @returns false where no room is left; the descriptor then stays open in children.
+  static bool add(const Holder* h) noexcept {
     static const int registered = ::pthread_atfork(nullptr, nullptr, &in_child);
     static_cast<void>(registered);
-    for (std::atomic<const guarded_socket*>& place : places()) {
-      const guarded_socket* free = nullptr;
-      if (place.compare_exchange_strong(free, s)) return true;
+    for (std::atomic<const Holder*>& place : places()) {
+      const Holder* free = nullptr;
+      if (place.compare_exchange_strong(free, h)) return true;
     }
     return false;
   }
-  static void remove(const guarded_socket* s) noexcept {
-    for (std::atomic<const guarded_socket*>& place : places()) {
-      const guarded_socket* found = s;
+  static void remove(const Holder* h) noexcept {
+    for (std::atomic<const Holder*>& place : places()) {
+      const Holder* found = h;
       if (place.compare_exchange_strong(found, nullptr)) return;
     }
   }
 
  private:
-  using place_list = std::atomic<const guarded_socket*>[16];
+  using place_list = std::atomic<const Holder*>[16];
   static place_list& places() noexcept {
     static place_list all{};
     return all;
   }
   static void in_child() noexcept {
-    for (std::atomic<const guarded_socket*>& place : places()) {
-      const guarded_socket* s = place.exchange(nullptr);
-      if (s != nullptr && s->is_ours()) ::close(s->fd());
+    for (std::atomic<const Holder*>& place : places()) {
+      const Holder* h = place.exchange(nullptr);
+      if (h != nullptr) h->close_in_child();
     }
   }
 };

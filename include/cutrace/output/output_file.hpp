@@ -16,7 +16,8 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>  // std::rename
+#include <cstdio>                           // std::rename
+#include <cutrace/base/guarded_socket.hpp>  // closed_after_fork
 #include <cutrace/base/write_all.hpp>
 #include <cutrace/config.hpp>
 #include <cutrace/error.hpp>
@@ -261,9 +262,10 @@ class output_file {
   }
 
   void release() noexcept {
+    closed_after_fork<output_file>::remove(this);
     const bool ours = fd_ >= 0 && owned_ && is_ours();
-    // A child that was forked meanwhile shares the file, which goes on growing, and the lock, and would hold it for as
-    // long as it lives.
+    // A child for which no fork handler ran (_Fork) shares the file, which goes on growing, and the lock, and would
+    // hold it for as long as it lives.
     if (ours && locked_by_ != 0 && locked_by_ == ::getpid()) {
       give_back_blocks();
       if (lock_fd_ < 0) ::flock(fd_, LOCK_UN);
@@ -275,6 +277,12 @@ class output_file {
     if (ours) ::close(fd_);
     fd_ = -1;
     buffer_.clear();
+  }
+
+  /// A forked child has no use for the file, and would hold the lock when this process is killed.
+  void close_in_child() const noexcept {
+    for (const int fd : {fd_, lock_fd_})
+      if (owned_ && fd >= 0 && is_this_file(fd)) ::close(fd);
   }
 
   /// Mode 0644, for a file of the sink's own. Before anything is written, so that no reader is refused for a moment.
@@ -427,7 +435,11 @@ class output_file {
   /// instead. File systems without locks are taken as they are.
   void claim() {
     const bool locked = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
-    if (locked) locked_by_ = ::getpid();
+    if (locked) {
+      locked_by_ = ::getpid();
+      closed_after_fork<output_file>::remove(this);  // of the file before
+      closed_after_fork<output_file>::add(this);
+    }
     const bool taken = !locked && errno == EWOULDBLOCK;
     // A writer that publishes at its end holds the lock of the other name.
     if (!taken && !is_locked(opened_as_ == path_ ? path_ + ".tmp" : path_)) return;

@@ -102,7 +102,7 @@ class control_socket {
       s->process = ::getpid();
       const std::string folder = control_folder::find(why);
       if (folder.empty() || !listen(*s, folder, why)) return false;
-      closed_after_fork::add(&s->listening);
+      closed_after_fork<guarded_socket>::add(&s->listening);
       state_ = std::move(s);
       state_->thread = start_thread(&run, state_.get());
       return true;
@@ -122,7 +122,7 @@ class control_socket {
     if (state_->listening.is_ours()) ::shutdown(state_->listening.fd(), SHUT_RDWR);  // wakes the thread
     state_->wake.signal();
     if (state_->thread.joinable()) state_->thread.join();
-    closed_after_fork::remove(&state_->listening);
+    closed_after_fork<guarded_socket>::remove(&state_->listening);
     if (is_socket_of(*state_)) ::unlink(state_->path.c_str());
     state_.reset();
   }

@@ -117,12 +117,12 @@ class metrics_server {
     s->page = std::make_shared<const std::string>(std::move(first));
     s->only_local = is_loopback(bound);
     s->process = ::getpid();
-    closed_after_fork::add(&s->listening);
+    closed_after_fork<guarded_socket>::add(&s->listening);
     state_ = std::move(s);
     try {
       state_->thread = detail::start_thread(&run, state_.get());
     } catch (const std::system_error& e) {
-      closed_after_fork::remove(&state_->listening);
+      closed_after_fork<guarded_socket>::remove(&state_->listening);
       state_.reset();
       throw error(("cannot serve metrics at \"" + address + "\": no thread can be started: " + e.what()).c_str());
     }
@@ -152,7 +152,7 @@ class metrics_server {
     state_->stopping.store(true, std::memory_order_release);
     if (state_->listening.is_ours()) ::shutdown(state_->listening.fd(), SHUT_RDWR);  // wakes the thread
     if (state_->thread.joinable()) state_->thread.join();
-    closed_after_fork::remove(&state_->listening);
+    closed_after_fork<guarded_socket>::remove(&state_->listening);
     state_.reset();
   }
 
