@@ -135,6 +135,61 @@ TEST_CASE("a call that a pause cuts in two is reported if it began before, and s
   CHECK(s.produced == s.delivered + s.lost_total());
 }
 
+TEST_CASE("what the program launches while backends stop is no part of the trace") {
+  struct : emitting_backend {
+    bool stop(std::uint32_t) noexcept override {
+      launch("issued while the trace ends");
+      return true;
+    }
+  } gpu;
+  cutrace::session trace(traced::quiet());
+  cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
+  trace.add_backend(gpu);
+  gpu.launch("issued before");
+  trace.stop();
+  const cutrace::stats s = trace.stats();
+  CHECK(s.by_kind[static_cast<std::size_t>(event_kind::api)] == 1);
+  CHECK(s.by_kind[static_cast<std::size_t>(event_kind::kernel)] == 1);
+  CHECK(s.quality_of[static_cast<std::size_t>(cutrace::quality::unattributed)] == 0);
+  for (const event& e : sink.events())
+    if (e.kind == event_kind::kernel) CHECK(text_of(e.name) == "issued before");
+}
+
+TEST_CASE("a session that leaves while another goes on ends no work that is running") {
+  struct : emitting_backend {
+    bool flush_unfinished(std::uint32_t) noexcept override {  // costs the times of that work
+      forced = true;
+      return true;
+    }
+    std::atomic<bool> forced{false};
+  } gpu;
+  cutrace::session first(traced::quiet());
+  cutrace::memory_sink& sink = first.emplace_sink<cutrace::memory_sink>();
+  first.add_backend(gpu);
+  cutrace::api_call c = gpu.begin();
+  gpu.end(c);
+  cutrace::gpu_work running{};  // as somebody asked before what is unfinished
+  running.kind = event_kind::kernel;
+  running.name = "running";
+  running.correlation = c.correlation;
+  gpu.writer->gpu(running);
+  REQUIRE(first.flush());
+  cutrace::session second(traced::quiet());
+  second.emplace_sink<cutrace::memory_sink>();
+  second.stop();
+  CHECK_FALSE(gpu.forced);
+  REQUIRE(first.flush());
+  { CUTRACE_STAGE("after"); }
+  first.stop();
+  std::int64_t work_end_ns = 0, stage_ns = 0;
+  for (const event& e : sink.events()) {
+    if (e.kind == event_kind::kernel) work_end_ns = e.end_ns;
+    if (e.kind == event_kind::stage) stage_ns = e.start_ns;
+  }
+  CHECK(stage_ns != 0);
+  CHECK(work_end_ns > stage_ns);
+}
+
 TEST_CASE("a stage that outlives a trace is known to the next one") {
   cutrace::session* first = new cutrace::session(traced::quiet());
   emitting_backend early;
@@ -630,6 +685,22 @@ TEST_CASE("a sink that is added later gets the names of threads that run then, w
   CHECK(streams.size() <= 8192);
 }
 
+TEST_CASE("of threads that came and went not all are described to a sink that is added later") {
+  cutrace::session trace(traced::quiet());
+  trace.emplace_sink<cutrace::memory_sink>();
+  for (int i = 0; i < 2500; ++i) {
+    std::thread([] { CUTRACE_STAGE("step"); }).join();
+    if (i % 100 == 0) REQUIRE(trace.flush());
+  }
+  REQUIRE(trace.flush());
+  cutrace::memory_sink& late = trace.emplace_sink<cutrace::memory_sink>();
+  trace.stop();
+  const std::vector<event>& all = late.events();
+  const auto is_thread = [](const event& e) { return e.kind == event_kind::thread; };
+  CHECK(std::count_if(all.begin(), all.end(), is_thread) >= 1000);
+  CHECK(std::count_if(all.begin(), all.end(), is_thread) < 1500);
+}
+
 TEST_CASE("of threads that have ended only the last ones are described to later sinks") {
   cutrace::detail::known_descriptions known;
   const auto begins = [&known](std::uint32_t id) {
@@ -803,7 +874,9 @@ struct notes_sink : cutrace::sink {
 }  // namespace
 
 TEST_CASE("more events than the ordering window has room for: the trace says that some are late where some are") {
-  for (const bool one_is_late : {false, true}) {
+  // The window is full twice. A late event comes behind the first time, behind both, or not at all.
+  for (const int late_behind : {0, 1, 2}) {
+    CAPTURE(late_behind);
     cutrace::session_options o = traced::quiet();
     o.memory_limit_bytes = 1 << 20;
     o.window_ms = 5000;
@@ -819,20 +892,19 @@ TEST_CASE("more events than the ordering window has room for: the trace says tha
     early.times_are_ticks = true;
     early.begin = early.end = t.gpu.writer->ticks();
     early.correlation = first.correlation;
-    for (int i = 0; i < 20000; ++i) {
-      CUTRACE_STAGE("step");
+    for (const int full : {1, 2}) {
+      for (int i = 0; i < 20000; ++i) {
+        CUTRACE_STAGE("step");
+      }
+      REQUIRE(t.trace.flush());
+      if (full == late_behind) t.gpu.writer->gpu(early);
     }
-    REQUIRE(t.trace.flush());
-    for (int i = 0; i < 20000; ++i) {
-      CUTRACE_STAGE("step");
-    }
-    if (one_is_late) t.gpu.writer->gpu(early);
     t.trace.stop();
     const cutrace::stats s = t.trace.stats();
     REQUIRE(s.lost_total() == 0);
     // On a busy machine others may come late, too.
     const std::uint64_t late = s.quality_of[static_cast<std::size_t>(cutrace::quality::late)];
-    if (one_is_late) CHECK(late > 0);
+    if (late_behind != 0) CHECK(late > 0);
     CHECK(notes.say_late == (late > 0));
   }
 }
