@@ -504,6 +504,28 @@ TEST_CASE("a stream of a green context does not wait for the legacy default stre
   CHECK(reads.order().streams().size() == 2);
 }
 
+TEST_CASE("the record of a call gives back each number that was put into its head") {
+  using namespace cutrace::detail;
+  for (std::uint32_t bit = 0; bit < 16; ++bit) {
+    CAPTURE(bit);
+    const std::uint32_t one = 1u << bit, id = one & 0xfff;  // ids of functions have 12 bits
+    for (const std::uint32_t others : {0u, 0xfffu}) {
+      const auto context = static_cast<std::uint16_t>(one), other_context = static_cast<std::uint16_t>(others << 4);
+      const auto holds = [](std::uint32_t function, std::uint32_t runtime_function, std::uint16_t of) {
+        const record r{make_api_head(flag_failed, 10, function, runtime_function, of), 0, 0, 0, 0, 0, 0, 0};
+        return r.type() == record_type::api && r.has(flag_failed) && r.count() == 10 &&
+               function_of(r.site()) == (function & 0xfff) &&
+               runtime_function_of(r.site()) == (runtime_function & 0xfff) && context_of(r.head) == of;
+      };
+      CHECK(holds(id, others, other_context));
+      CHECK(holds(others, id, other_context));
+      CHECK(holds(others, others, context));
+      CHECK(holds(one, others, other_context));  // one that has more bits spoils no other number
+      CHECK(holds(others, one, other_context));
+    }
+  }
+}
+
 TEST_CASE("contexts whose numbers lie 256 apart are not taken for one another") {
   bench b(runtime_core::own().threads);
   order_window window;
