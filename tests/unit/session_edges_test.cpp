@@ -449,6 +449,41 @@ TEST_CASE("the totals of a sink are those of what came since it was added") {
   CHECK(first.stats().by_kind[stage] == 102);
 }
 
+TEST_CASE("of the totals of a sink every count is that of the time since it was added") {
+  const auto counts_of = [](cutrace::stats& s) {
+    std::vector<std::uint64_t*> list = {&s.delivered, &s.lacking, &s.launches_seen, &s.gpu_records_seen};
+    const auto add_each = [&list](auto& counts) {
+      for (std::uint64_t& one : counts) list.push_back(&one);
+    };
+    add_each(s.lost);
+    add_each(s.quality_of);
+    add_each(s.unattributed_by);
+    add_each(s.by_kind);
+    return list;
+  };
+  cutrace::stats before{}, now{};
+  const std::vector<std::uint64_t*> then = counts_of(before), later = counts_of(now);
+  for (std::size_t i = 0; i < then.size(); ++i) {
+    *then[i] = 1000 + i;
+    *later[i] = 2000 + 3 * i;
+  }
+  before.produced = 500;
+  before.pending = 20;  // these are delivered to the sink, too
+  now.produced = 700;
+  now.pending = 7;
+  before.memory_bytes = 4000;
+  now.memory_bytes = 3000;
+  cutrace::stats since = cutrace::detail::counted_since(before, now);
+  const std::vector<std::uint64_t*> counted = counts_of(since);
+  for (std::size_t i = 0; i < counted.size(); ++i) {
+    CAPTURE(i);
+    CHECK(*counted[i] == 1000 + 2 * i);
+  }
+  CHECK(since.produced == 220);
+  CHECK(since.pending == 7);
+  CHECK(since.memory_bytes == 3000);
+}
+
 TEST_CASE("for a sink that is added later, the trace begins when it is added") {
   cutrace::session first(traced::quiet());
   informed_sink& whole = first.emplace_sink<informed_sink>();
@@ -682,6 +717,8 @@ TEST_CASE("a sink that is added later gets the names of threads that run then, w
   CHECK(names == std::vector<std::string>{"idle", "newest"});  // of each thread the newest
   REQUIRE(!streams.empty());
   CHECK(streams.back() == 20000);
+  CHECK(streams.front() + streams.size() == 20001);  // the newest ones
+  CHECK(streams.size() >= 4000);
   CHECK(streams.size() <= 8192);
 }
 
@@ -717,15 +754,35 @@ TEST_CASE("of threads that have ended only the last ones are described to later 
   for (std::uint32_t id = 2; id <= 30000; ++id) {
     begins(id);
     known.thread_ended(id);
-    if (id == 3) begins(2);  // another thread, to which the system gave the same number
+    if (id > 29000) known.thread_ended(id);  // noted again, it takes no room of another one
+    if (id == 3) begins(2);                  // another thread, to which the system gave the same number
   }
   begins(30001);
   CHECK(is_known(1));
   CHECK(is_known(2));
   CHECK_FALSE(is_known(3));
-  CHECK(is_known(30000));
-  CHECK(is_known(30001));
+  for (std::uint32_t id = 29000; id <= 30001; ++id) CHECK(is_known(id));
   CHECK(known.all().size() < 2000);
+}
+
+TEST_CASE("descriptions for later sinks have bounds, within which they keep up with what is described anew") {
+  cutrace::detail::known_descriptions known;
+  const auto describe = [&known](event_kind kind, std::uint32_t id, cutrace::text name) {
+    event e;
+    e.kind = kind;
+    e.thread_id = e.device = id;
+    e.name = name;
+    known.add(e);
+  };
+  for (std::uint32_t id = 1; id <= 20000; ++id) {
+    describe(event_kind::thread, id, {"first", 5});
+    describe(event_kind::device, id, {"device", 6});
+  }
+  describe(event_kind::thread, 1, {"renamed", 7});
+  const std::vector<event> all = known.all();
+  CHECK(all.size() == 2 * known.limit);
+  for (const event& e : all)
+    if (e.kind == event_kind::thread && e.thread_id == 1) CHECK(text_of(e.name) == "renamed");
 }
 
 TEST_CASE("a window that was opened before the first sink closes no other one") {
