@@ -302,6 +302,38 @@ TEST_CASE("a stream that was idle for billions of calls is watched again from it
   CHECK(t.on(a).empty());
 }
 
+TEST_CASE("a call whose thread was held up is not taken for one behind billions of others") {
+  constexpr std::int64_t second_ns = 1000000000;
+  bench t;
+  const auto held_up_call = [&t] {  // its id is the one before the newest, its begin 1 ms after that one's
+    t.order.settle();
+    const std::uint32_t newest = t.last;
+    const std::int64_t later_ns = t.later_ns;
+    t.last = newest - 2;
+    t.later_ns += 1000000;
+    const std::uint32_t id = t.call(role::work, b);
+    t.last = newest;
+    t.later_ns = later_ns;
+    return id;
+  };
+  ids on_a;
+  for (int i = 0; i < 5; ++i) {
+    t.later_ns += 3 * second_ns;
+    t.last += 1;
+    on_a.push_back(t.call(role::work, a));
+  }
+  const auto first = held_up_call();
+  CHECK(t.on(a) == on_a);
+  CHECK(t.on(b) == ids{first});
+  // Also where the newest call itself has come behind billions of others.
+  t.last += 0x80000010u;
+  t.later_ns += 3600 * second_ns;
+  const auto behind = t.call(role::work, a);
+  const auto second = held_up_call();
+  CHECK(t.on(a) == ids{behind});
+  CHECK(t.on(b) == ids{second});
+}
+
 TEST_CASE(
     "streams are watched again when billions of calls were made that are not recorded, as by a thread that polls") {
   for (const std::uint32_t polls : {0x80000010u, 0xc0000000u, 0xf0000000u}) {
