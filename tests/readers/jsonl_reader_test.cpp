@@ -6,6 +6,7 @@
 #include <string>
 
 #include "reading.hpp"
+#include "trace/feed.hpp"
 
 namespace jsonl_reader_test {
 
@@ -210,13 +211,16 @@ TEST_CASE("a hole ends with the first event behind the missing part that does no
 }
 
 TEST_CASE("a recorded window around a missing part is cut to what was read") {
-  const auto window = [](int from, int to) {
+  const auto window = [](int from, int to, const char* more = "") {
     return R"({"v":1,"type":"window","ts_ns":)" + std::to_string(from) + R"(,"dur_ns":)" + std::to_string(to - from) +
-           ",\"name\":\"recorded\"}\n";
+           ",\"name\":\"recorded\"" + more + "}\n";
   };
+  const char* late = R"(,"late":true)";
   // A program that paused its session between 60,000 and 90,000: one event says at 60,000 what was recorded before.
   const std::string parts[] = {mark(5000) + mark(9000), mark(20000), mark(30000) + mark(40000),
-                               mark(55000) + window(0, 60000) + mark(95000), window(90000, 99000) + footer};
+                               mark(55000) + window(0, 60000) + mark(95000), window(90000, 99000) + footer,
+                               // A window may come behind events that are later than it.
+                               window(0, 4000, late) + window(4500, 60000, late) + mark(100000)};
   const temporary_folder folder;
   const auto windows_of = [&](const std::vector<std::size_t>& given) {
     std::vector<std::string> files;
@@ -230,11 +234,16 @@ TEST_CASE("a recorded window around a missing part is cut to what was read") {
     const outcome o = cutrace_reading::read(files, kept);
     CHECK(o.out_of_order == 0);
     std::size_t in_files = 0;  // pieces do not count, or they would hide events that are missing
-    for (const std::size_t i : given) in_files += parts[i].find("window") != std::string::npos;
+    for (const std::size_t i : given)
+      for (std::size_t at = 0; (at = parts[i].find("\"window\"", at)) != std::string::npos; ++at) ++in_files;
     CHECK(o.by_kind[static_cast<std::size_t>(cutrace::event_kind::window)] == in_files);
     intervals windows;
-    for (const cutrace::event& e : kept.events())
+    std::int64_t newest_ns = 0;
+    for (const cutrace::event& e : kept.events()) {
       if (e.kind == cutrace::event_kind::window) windows.emplace_back(e.start_ns, e.end_ns);
+      if (e.end_ns < newest_ns) CHECK(e.late);
+      newest_ns = std::max(newest_ns, e.end_ns);
+    }
     return windows;
   };
   CHECK((windows_of({0, 1, 2, 3, 4}) == intervals{{0, 60000}, {90000, 99000}}));
@@ -245,6 +254,9 @@ TEST_CASE("a recorded window around a missing part is cut to what was read") {
   CHECK((windows_of({2, 3, 4}) == intervals{{30000, 60000}, {90000, 99000}}));
   // Nothing is known of the time before the end of what comes first in a part.
   CHECK((windows_of({4}) == intervals{{99000, 99000}}));
+  // It may also come first in a part.
+  CHECK((windows_of({0, 5}) == intervals{{0, 4000}, {4500, 9000}}));
+  CHECK((windows_of({5}) == intervals{{4000, 4000}, {60000, 60000}}));
 
   // Many holes and many windows are not many times many events.
   std::string bomb;
@@ -253,6 +265,20 @@ TEST_CASE("a recorded window around a missing part is cut to what was read") {
             mark(100 * i) + mark(100 * i + 50);
   for (int i = 0; i < 1000; ++i) bomb += window(0, 100000 + i);
   CHECK(try_text(bomb).read.size() < 100000);
+}
+
+TEST_CASE("of a file with any number of notes some MiB are kept, and the last note says so") {
+  for (const std::size_t size : {0, 1000}) {
+    CAPTURE(size);
+    cutrace_reading::trace_totals totals;
+    for (int i = 0; i < 300000; ++i) totals.add_note(std::string(size, 'n'));
+    std::size_t bytes = 0;
+    for (const std::string& note : totals.notes) bytes += sizeof(note) + note.size();
+    CHECK(bytes > std::size_t{7} << 20);
+    CHECK(bytes < std::size_t{9} << 20);
+    CHECK(totals.notes.back().find("further notes") != std::string::npos);
+    CHECK(totals.notes[totals.notes.size() - 2] == std::string(size, 'n'));
+  }
 }
 
 TEST_CASE("files of two traces are refused") {
