@@ -19,14 +19,23 @@ ls ./*.tmp >/dev/null 2>&1 && fail "an unfinished file is left"
 for file in report.txt calls.txt report.html; do [ -s "$file" ] || fail "$file is empty"; done
 grep -q "(name lost)\|(unknown function)" trace.jsonl calls.txt && fail "a name was lost"
 
-# The program was notified of each request once; its costs hold time on the GPU and are complete.
+# The program was notified of each request once; its costs hold time on the GPU and are complete. But where the machine
+# stalled: a request of which nothing is heard for a second is done, and what comes later is another one
+# (docs/analyses.md).
+longest_silence() { # ns between the ends of two events of a request
+  jq -n '[inputs | (.ts_ns + .dur_ns) as $ended | (.requests // [])[] | [., $ended]] | group_by(.[0]) |
+    map(map(.[1]) | sort | [.[1:], .[:-1]] | transpose | map(.[0] - .[1]) | max // 0) | max // 0' trace.jsonl
+}
 requests=$(sed -n 's/^counted .*"requests": *\([0-9]*\).*/\1/p' out.txt)
 reported=$(grep -c '^costs of request' out.txt)
-[ "$reported" -gt 0 ] && [ "$reported" -eq "$requests" ] || fail "$reported of $requests requests were reported"
-[ "$(grep '^costs of request' out.txt | sed 's/:.*//' | sort -u | wc -l)" -eq "$reported" ] || fail "a request was reported twice"
-# Where records came late (the machine stalled), a request's costs may have been reported without them.
-if tail -n 1 trace.jsonl | grep -q '"late":0[,}]'; then
-  grep '^costs of request' out.txt | grep 'GPU: 0.000 ms alone\|(incomplete)' && fail "the costs of a request are incomplete"
+different=$(grep '^costs of request' out.txt | sed 's/:.*//' | sort -u | wc -l)
+[ "$reported" -gt 0 ] && [ "$different" -eq "$requests" ] || fail "$different of $requests requests were reported"
+if ! command -v jq >/dev/null || [ "$(longest_silence)" -lt 1000000000 ]; then
+  [ "$reported" -eq "$requests" ] || fail "a request was reported twice: $reported reports of $requests"
+  # Where records came late, a request's costs may have been reported without them.
+  if tail -n 1 trace.jsonl | grep -q '"late":0[,}]'; then
+    grep '^costs of request' out.txt | grep 'GPU: 0.000 ms alone\|(incomplete)' && fail "the costs of a request are incomplete"
+  fi
 fi
 
 "$check_trace" trace.jsonl out.txt || fail "trace.jsonl"
