@@ -12,10 +12,14 @@ CUTRACE=1 CUTRACE_BACKEND=none CUTRACE_SINKS=jsonl:t.jsonl "$server" --device si
   { cat server.txt; exit 1; }
 mkfifo input
 
+# Whoever runs this may ignore some of the signals (nohup does, and shells for what runs in the background), and a
+# command leaves those alone that are ignored when it begins. The process stays the same.
+by_default() { exec env --default-signal=INT,TERM,HUP "$@"; }
+
 # One that reads as much of its input as there is, and waits for more; interrupted once it has opened its file.
 interrupt() { # <signal> <file that it opens> <arguments of convert...>
   local signal=$1 file=$2 pid status
-  "$command" convert - "${@:3}" <input >out.txt 2>err.txt &
+  by_default "$command" convert - "${@:3}" <input >out.txt 2>err.txt &
   pid=$!
   exec 9>input
   head -n -1 t.jsonl >&9
@@ -40,7 +44,7 @@ done
 echo mine >made/a.json
 interrupt INT made/a.json.tmp -o made/a.json
 [ "$(ls -A made) $(cat made/a.json)" = 'a.json mine' ] || fail "the former file: $(ls -A made) $(cat made/a.json)"
-"$command" convert - -o jsonl:- <input >made/redirected.jsonl 2>err.txt &
+by_default "$command" convert - -o jsonl:- <input >made/redirected.jsonl 2>err.txt &
 pid=$!
 exec 9>input
 head -n -1 t.jsonl >&9
