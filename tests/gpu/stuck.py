@@ -44,7 +44,7 @@ class Run:
         with open(base + ".out", "wb") as out, open(base + ".err", "wb") as err:
             process = subprocess.Popen(command, stdout=out, stderr=err, env=full, start_new_session=True)
             if kill is not None:
-                self.wait_for_alarm(process, base + ".err", begin, limit)
+                self.wait_for_alarm(process, base + ".err", self.trace, begin, limit)
                 kill(process)
             try:
                 process.wait(10 if kill is not None else limit)
@@ -67,18 +67,23 @@ class Run:
         self.in_call = [json.loads(s) for s in re.findall(r"^expects_in_call (\{.*\})$", self.out, re.M)]
 
     @staticmethod
-    def wait_for_alarm(process, path, begin, limit):
-        """Until an alarm's block stands on stderr, and then for what may still come."""
-        while process.poll() is None and time.monotonic() - begin < limit:
-            with open(path, errors="replace") as file:
-                if any(line.startswith(HANG_LINE) for line in file):
-                    break
-            time.sleep(0.1)
+    def wait_for_alarm(process, errors, trace, begin, limit):
+        """Until an alarm's block stands on stderr and its event in the trace, and then for what may still come."""
+        for path, begins in ((errors, HANG_LINE), (trace, '{"v":1,"type":"alarm"')):
+            while process.poll() is None and time.monotonic() - begin < limit and not has_line(path, begins):
+                time.sleep(0.1)
         time.sleep(1.5)
 
     def result(self):
         found = re.search(r"^result (-?\d+)$", self.out, re.M)
         return int(found.group(1)) if found else None
+
+
+def has_line(path, begins):
+    if not os.path.exists(path):
+        return False
+    with open(path, errors="replace") as file:
+        return any(line.startswith(begins) for line in file)
 
 
 def read_events(path):
