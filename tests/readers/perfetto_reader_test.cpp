@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <cutrace/analysis/category.hpp>
+#include <cutrace/analysis/trace_log.hpp>
 #include <cutrace/output/utf8.hpp>
 #include <cutrace/sinks/perfetto.hpp>
 #include <map>
@@ -590,6 +591,13 @@ TEST_CASE("times are those of the session, also where work of a GPU comes first"
   }
   CHECK(begin_ns == 2000000);
   CHECK(described);
+}
+
+TEST_CASE("as many GPUs as a report distinguishes keep their descriptions") {
+  events all = {sample::base(event_kind::process, "llm_server", 0, 0, 0)};
+  for (std::uint32_t i = 0; i < cutrace::analysis::trace_log::device_limit; ++i)
+    all.push_back(sample::device(i, "NVIDIA H200"));
+  check_round_trip(all, false, ".pftrace");
 }
 
 TEST_CASE("GPU work that runs long after its call belongs to the run of the stage that made the call") {
