@@ -412,6 +412,32 @@ TEST_CASE("chrome: the correlation id of a driver call counts for the runtime ca
   CHECK(with(trace, "ph", "s").size() == 3000 + 750);
 }
 
+TEST_CASE("chrome: however many threads a program has had, those of a new part have rows of their own") {
+  const temporary_folder folder;
+  cutrace::file_limits limits;
+  limits.rotate_bytes = 512 * 1024;
+  cutrace::chrome_sink sink(folder.file("t.json"), limits);
+  sink.open(sample::info());
+  constexpr std::uint32_t threads = 20000, first = 5000;
+  for (std::uint32_t i = 0; i < threads; ++i) {
+    cutrace::event e = sample::stage("request", 1000 * i, 1000 * i + 900, i);
+    e.thread_id = first + i;
+    sink.write({&e, 1});
+  }
+  sink.close(sample::summary(threads));
+  std::vector<std::string> parts;
+  for (const auto& f : std::filesystem::directory_iterator(folder.path())) parts.push_back(f.path().string());
+  std::sort(parts.begin(), parts.end());
+  REQUIRE(parts.size() > 3);
+  const json last = parsed(content_of(parts.back()));
+  std::map<row, std::string> names;
+  for (const json& e : with(last, "name", "thread_name")) names[row_of(e)] = e["args"]["name"];
+  const std::vector<json> stages = with(last, "name", "request");
+  REQUIRE(!stages.empty());
+  for (std::size_t i = 0; i < stages.size(); ++i)
+    CHECK(names[row_of(stages[i])] == "thread " + std::to_string(first + threads - stages.size() + i));
+}
+
 TEST_CASE("chrome: the file appears under its name when it is complete") {
   const temporary_folder folder;
   const std::string path = folder.file("t.json");

@@ -136,12 +136,17 @@ class chrome_sink : public sink {
     file_.close();
   }
 
-  /// In the next part rows keep their numbers and names; totals stand in the last part only.
+  /// In the next part rows keep their numbers and names, unless there are no more rows to be had: most are then those
+  /// of threads that have ended. Totals stand in the last part only.
   CUTRACE_NOINLINE void next_part(std::int64_t ts_ns) {
     json_.begin_object();
     json_.field("next", file_.next_name());
     end_part(ts_ns);
     file_.next_part();
+    if (rows_.full()) {
+      rows_.forget();
+      inner_calls_.clear();
+    }
     begin_part();
   }
 

@@ -12,6 +12,7 @@
 #include <cutrace/output/json_text.hpp>
 #include <cutrace/output/text_buffer.hpp>
 #include <cutrace/sinks/common/lane.hpp>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -87,6 +88,14 @@ class chrome_rows {
     row& r = find(gpu_pid(device), row_kind::stream, stream);
     if (r.lanes.empty()) add_lane(r, base_tid(r));
     return r.lanes.front().tid;
+  }
+
+  bool full() const noexcept { return rows_.size() >= row_limit; }
+  /// Rows are made anew, and numbered from 0. Tids that no thread or stream has are not given a second time.
+  void forget() {
+    rows_.clear();
+    used_.clear();
+    std::fill(std::begin(last_), std::end(last_), nullptr);
   }
 
   /// Slices that had to be put on a lane where they overlap others, for want of lanes or rows.
