@@ -438,6 +438,19 @@ TEST_CASE("chrome: however many threads a program has had, those of a new part h
     CHECK(names[row_of(stages[i])] == "thread " + std::to_string(first + threads - stages.size() + i));
 }
 
+TEST_CASE("chrome: the row that threads share beyond the limit is named so") {
+  std::vector<cutrace::event> all;
+  for (std::uint32_t i = 0; i < 6000; ++i) {
+    all.push_back(sample::stage("request", 1000 * i, 1000 * i + 900, i));
+    all.back().thread_id = 5000 + i;
+  }
+  const json trace = trace_of(all);
+  std::map<row, std::string> names;
+  for (const json& e : with(trace, "name", "thread_name")) names[row_of(e)] = e["args"]["name"];
+  CHECK(names[row_of(with(trace, "name", "request").front())] == "thread 5000");
+  CHECK(names[row_of(with(trace, "name", "request").back())] == "thread others");
+}
+
 TEST_CASE("chrome: the file appears under its name when it is complete") {
   const temporary_folder folder;
   const std::string path = folder.file("t.json");

@@ -140,6 +140,7 @@ class chrome_rows {
   static constexpr std::uint32_t far_gpu_pid = 0x60000000u;
   static constexpr std::uint32_t first_free_tid = 0x40000000u;
   static constexpr std::size_t row_limit = 4096;
+  static constexpr std::uint64_t other_id = ~std::uint64_t{0};  ///< of the row that others share, beyond the limit
   static constexpr std::size_t lane_limit = 256;
 
   using row_key = std::tuple<std::uint32_t, row_kind, std::uint64_t>;
@@ -163,7 +164,7 @@ class chrome_rows {
     auto at = rows_.find(row_key(pid, kind, id));
     if (at == rows_.end()) {
       // Beyond the limit all rows of one kind share one, split into lanes.
-      if (rows_.size() >= row_limit) id = ~std::uint64_t{0};
+      if (rows_.size() >= row_limit) id = other_id;
       const auto number = static_cast<std::uint32_t>(rows_.size());
       at = rows_.insert({row_key(pid, kind, id), row{pid, kind, id, number, {}}}).first;
     }
@@ -214,7 +215,7 @@ class chrome_rows {
   std::uint32_t free_tid() noexcept { return next_tid_++; }
 
   std::string row_name(const row& r) const {
-    const std::string id = std::to_string(r.id);
+    const std::string id = r.id == other_id ? "others" : std::to_string(r.id);
     switch (r.kind) {
       case row_kind::thread: {
         const auto named = thread_names_.find({r.pid, static_cast<std::uint32_t>(r.id)});
