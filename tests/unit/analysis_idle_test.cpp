@@ -688,20 +688,26 @@ TEST_CASE("analysis.idle: the cause of what a window leaves of a gap is uncertai
 
 TEST_CASE("analysis.idle: a stage that was left out of the logs behind it makes the cause of a gap uncertain") {
   // The gap lies in a stage of another thread. Behind that, so many shorter stages end that it is not carried along;
-  // the launch that ends the gap comes last.
-  std::vector<event> events = {on(1, launch(0, 5, 1)), on(1, kernel(0, 10, 0, 1)),
-                               on(2, sample::stage("prepare", 10 * us, 1000 * us, 7, 0, 2))};
-  for (std::int64_t i = 0; i < 4000; ++i) {
-    const std::int64_t t_ns = 1000 * us + 10 * i;
-    events.push_back(on(3, sample::stage("short", t_ns, t_ns + 5, static_cast<std::uint64_t>(i) + 100, 0, 3)));
+  // the launch that ends the gap comes last, at once or behind calls that fill further logs, none of which leaves out
+  // any stage.
+  for (const int calls : {0, 4000}) {
+    CAPTURE(calls);
+    std::vector<event> events = {on(1, launch(0, 5, 1)), on(1, kernel(0, 10, 0, 1)),
+                                 on(2, sample::stage("prepare", 10 * us, 10000 * us, 7, 0, 2))};
+    for (std::int64_t i = 0; i < 4000; ++i) {
+      const std::int64_t t_ns = 10000 * us + 10 * i;
+      events.push_back(on(3, sample::stage("short", t_ns, t_ns + 5, static_cast<std::uint64_t>(i) + 100, 0, 3)));
+    }
+    for (int i = 0; i < calls; ++i) events.push_back(on(3, call("cuEventQuery", 10100 + i, 10100 + i)));
+    const std::int64_t last_us = 10100 + calls;
+    events.push_back(on(1, launch(last_us, last_us + 5, 2)));
+    events.push_back(on(1, kernel(last_us + 10, last_us + 20, last_us, 2)));
+    const watched one = watch(events, 0), many = watch(events, 40000);
+    CHECK(one.uncertain_ns == 0);
+    REQUIRE(one.report.of(idle_cause::no_work).ns == 0);
+    REQUIRE(many.report.of(idle_cause::no_work).ns != 0);
+    CHECK(many.uncertain_ns >= many.report.of(idle_cause::no_work).ns);
   }
-  events.push_back(on(1, launch(1030, 1035, 2)));
-  events.push_back(on(1, kernel(1040, 1050, 1030, 2)));
-  const watched one = watch(events, 0), many = watch(events, 40000);
-  CHECK(one.uncertain_ns == 0);
-  REQUIRE(one.report.of(idle_cause::no_work).ns == 0);
-  REQUIRE(many.report.of(idle_cause::no_work).ns != 0);
-  CHECK(many.uncertain_ns >= many.report.of(idle_cause::no_work).ns);
 }
 
 TEST_CASE("analysis.idle: the cause of a gap before work whose call another log has is uncertain") {
