@@ -720,6 +720,46 @@ TEST_CASE("analysis.trace: a request of marks alone has the times of its tokens,
   CHECK(r.per_output_token.count() == 2);
 }
 
+TEST_CASE("analysis.trace: of a trace of windows, only token times that were recorded as a whole are counted") {
+  const auto tokens_in = [](const std::vector<interval>& windows) {
+    trace_analysis a;
+    const auto add = [&a](std::uint64_t request, const char* name, std::int64_t at_ns) {
+      const request_ref r = sample::request_id(request);
+      a.add(sample::in_stage(sample::mark(name, at_ns), "", 0, &r, 1));
+    };
+    add(1, "request_begin", 100);
+    add(1, "first_token", 150);
+    add(1, "token", 170);
+    add(2, "request_begin", 200);  // its first token may have come while nothing was recorded
+    add(2, "token", 300);
+    add(2, "token", 330);
+    const request_ref third = sample::request_id(3);  // began before its first stage here
+    a.add(sample::in_stage(sample::stage("serve", 400, 450, 1), "serve", 1, &third, 1));
+    add(3, "first_token", 440);
+    add(3, "token", 480);
+    add(4, "request_begin", 900);  // its first token comes in the next window
+    add(4, "first_token", 2100);
+    add(4, "token", 2150);
+    add(5, "request_begin", 800);  // its second token does
+    add(5, "first_token", 860);
+    add(5, "token", 2200);
+    add(6, "first_token", 2300);  // before its begin
+    add(6, "request_begin", 2310);
+    for (const interval v : windows) a.add(sample::base(event_kind::window, "recorded", v.start_ns, v.end_ns));
+    return a.finish(3000).inference;
+  };
+  const inference_report all = tokens_in({});
+  CHECK(all.first_token.count() == 5);
+  CHECK(all.first_token.sum_ns == 50 + 100 + 40 + 1200 + 60);
+  CHECK(all.per_output_token.count() == 5);
+  CHECK(all.per_output_token.sum_ns == 20 + 30 + 40 + 50 + 1340);
+  const inference_report some = tokens_in({{0, 1000}, {2000, 3000}});
+  CHECK(some.first_token.count() == 2);
+  CHECK(some.first_token.sum_ns == 50 + 60);
+  CHECK(some.per_output_token.count() == 4);
+  CHECK(some.per_output_token.sum_ns == 20 + 30 + 40 + 50);
+}
+
 TEST_CASE("analysis.trace: times of marks are clamped as all times are") {
   trace_analysis a;
   const request_ref one = sample::request_id(1);
