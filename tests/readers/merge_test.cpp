@@ -436,6 +436,16 @@ TEST_CASE("merge: files of sessions that shared a trace are refused, those of on
   kept_trace both;
   merge(written(folder, all), both);
   CHECK(both.ends == 1);
+  // Without a monotonic clock REALTIME alone can say so. Nothing is known of its steps then.
+  auto clockless = all;
+  clockless[0].monotonic_ns = clockless[1].monotonic_ns = 0;
+  kept_trace apart;
+  merge(written(folder, clockless), apart);
+  CHECK(apart.ends == 1);
+  CHECK(!has_note(apart, "; its REALTIME moved by "));
+  clockless[1].realtime_ns = clockless[0].realtime_ns;
+  kept_trace twice;
+  CHECK_THROWS_WITH(merge(written(folder, clockless), twice), doctest::Contains("the same process"));
   // A merged trace, whose time 0 is its beginning, and the trace that it begins with.
   all[1].pid = 200;
   all[0].trace_ns = 7000;
