@@ -134,6 +134,17 @@ TEST_CASE("doctor: an output folder that cannot be written") {
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 2);  // nothing was left behind
 }
 
+TEST_CASE("doctor: the default output folder below one whose name no sink can take") {
+  const temporary_folder folder;
+  for (const char* name : {"a,b", "plain"}) {
+    CAPTURE(std::string(name));
+    std::filesystem::create_directory(folder.file(name));
+    outcome o{test_support::run_process({COMMAND, "doctor", "--json"}, folder.file(name), clean(on_standin())), {}};
+    o.report = json::parse(o.process.output);
+    CHECK(o.state("output.folder") == (std::string(name) == "plain" ? "ok" : "broken"));
+  }
+}
+
 TEST_CASE("doctor: a file system that does not say how much room it has") {
   const temporary_folder folder;
   const std::string line =

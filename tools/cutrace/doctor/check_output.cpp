@@ -54,7 +54,9 @@ int try_folder(const std::string& parent) {
 finding check_folder(const setup& s, const std::string& there) {
   finding f{"output.folder", for_all, state::ok, "", ""};
   std::error_code unknown;
-  const std::string whole = std::filesystem::weakly_canonical(s.out, unknown).string();
+  // Made absolute first: of a relative path that does not exist yet weakly_canonical would return nothing but that.
+  const std::string whole =
+      std::filesystem::weakly_canonical(std::filesystem::absolute(s.out, unknown), unknown).string();
   if (whole.find_first_of(",?") != std::string::npos) {
     f.state = state::broken;
     f.what = "\"" + whole + "\" holds a comma or a question mark, which names of a sink's files cannot have";
