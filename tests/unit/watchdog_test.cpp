@@ -156,6 +156,17 @@ TEST_CASE("a bound of a request holds for each stage that serves it, by number o
   CHECK(has(b.texts[0], "a stage of request 8 may be open for 300.0 ms\n"));
 }
 
+TEST_CASE("names write no lines and steer no terminal in the block that the handler gets") {
+  alarms a;
+  {
+    const cutrace::session trace(watched_by(a, "60s,stage=*:200ms"));
+    CUTRACE_STAGE("decode", "chat\n  forged\x1b[2J\x7f");
+    REQUIRE(a.comes(1));
+  }
+  CAPTURE(a.texts[0]);
+  CHECK(has(a.texts[0], "stage \"decode\", request chat?  forged?[2J?\n"));
+}
+
 TEST_CASE("an alarm after the end of the session that asked for it is in the trace, and its handler is not called") {
   alarms a;
   auto first = std::make_unique<cutrace::session>(watched_by(a, "60s,stage=slow:200ms"));

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <cutrace/base/write_all.hpp>
 #include <cutrace/collect/pending.hpp>
 #include <cutrace/collect/watch/stream_order.hpp>
 #include <string>
@@ -34,7 +35,14 @@ struct alarm_text {
     for (suspect& s : all)  // calls have 16 bits of it
       if (own != 0 && static_cast<std::uint16_t>(s.alarm.context ^ own) != 0) s.group += last;
   }
-  static const char* printable(text t) noexcept { return t.size != 0 && t.data != nullptr ? t.data : "(unknown)"; }
+  /// A name on one line: names come from others, a request's even from a network, and would else write lines into logs.
+  static std::string plain(text t) {
+    if (t.size == 0 || t.data == nullptr) return "(unknown)";
+    std::string s(t.data, t.size);
+    mask_controls(&s[0], s.size());
+    std::replace(s.begin(), s.end(), '\n', '?');
+    return s;
+  }
   __attribute__((format(printf, 2, 3))) static void append(std::string& out, const char* format, ...) {
     char line[512];
     std::va_list values;
@@ -57,7 +65,7 @@ struct alarm_text {
   static std::string belonging(const event& e, const std::string& around) {
     std::string s;
     if (e.stage_name.size == 0) return e.stage_id == 0 ? "outside of any stage" : "its stage is not known any more";
-    append(s, "stage \"%.100s\"", printable(e.stage_name));
+    append(s, "stage \"%.100s\"", plain(e.stage_name).c_str());
     s += around;
     if (e.request_total == 0) return s;
     if (e.request_count == 0) {
@@ -69,7 +77,7 @@ struct alarm_text {
     for (std::uint32_t i = 0; i < e.request_count && i < 8; ++i) {
       if (i != 0) s += ", ";
       if (e.requests[i].name.size != 0)
-        append(s, "%.60s", printable(e.requests[i].name));
+        append(s, "%.60s", plain(e.requests[i].name).c_str());
       else
         append(s, "%llu", static_cast<unsigned long long>(e.requests[i].id));
     }

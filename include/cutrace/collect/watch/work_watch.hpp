@@ -82,8 +82,8 @@ class work_watch : alarm_text {
     sort(all);
     report r;
     std::string& s = r.text;
-    append(s, "GPU fault: %.60s returned %.60s (%d)%s\n", printable(tables_.functions.name_of(f.function, false)),
-           printable(tables_.functions.result(false, f.result)), f.result,
+    append(s, "GPU fault: %.60s returned %.60s (%d)%s\n", plain(tables_.functions.name_of(f.function, false)).c_str(),
+           plain(tables_.functions.result(false, f.result)).c_str(), f.result,
            !recorded ? "; CUPTI's records have not come yet, so this is what the host's calls say"
            : said    ? "; CUPTI's records have come now"
                      : "");
@@ -518,7 +518,7 @@ class work_watch : alarm_text {
       name = v.work.front()->work.name;
       stream = v.work.front()->work.stream;
     }
-    append(s, "%.120s on stream %llu", printable(name), static_cast<unsigned long long>(stream));
+    append(s, "%.120s on stream %llu", plain(name).c_str(), static_cast<unsigned long long>(stream));
     return s;
   }
 
@@ -610,7 +610,7 @@ class work_watch : alarm_text {
       append(first, "  %zu. ", number);
     else
       first += "  ";
-    append(first, "%.*s %.200s", static_cast<int>(d.work.size), d.work.data, printable(e.name));
+    append(first, "%.*s %.200s", static_cast<int>(d.work.size), d.work.data, plain(e.name).c_str());
     if (d.grid[0] != 0)
       append(first, "\n     grid %ux%ux%u, block %ux%ux%u", d.grid[0], d.grid[1], d.grid[2], d.block[0], d.block[1],
              d.block[2]);
@@ -626,14 +626,14 @@ class work_watch : alarm_text {
     if (is_call_unknown(e)) {
       out += "     its call is not known, so neither are its thread, stage and requests\n";
     } else {
-      append(out, "     %.60s on thread %u%s, %s%s\n", is_stage ? "open" : printable(e.call_name), e.thread_id,
+      append(out, "     %.60s on thread %u%s, %s%s\n", is_stage ? "open" : plain(e.call_name).c_str(), e.thread_id,
              name_of_thread(e.thread_id).c_str(), seconds(now_ns - s.alarm.call_start_ns).c_str(),
              is_stage ? " at least" : " ago");
       out += "     " + belonging(e, stages_around(e.stage_id)) + '\n';
     }
-    if (d.why.size != 0) append(out, "     %.200s\n", printable(d.why));
+    if (d.why.size != 0) append(out, "     %.200s\n", plain(d.why).c_str());
     if (s.before.size != 0)
-      append(out, "     last to end before it: %.120s, %s ago\n", printable(s.before),
+      append(out, "     last to end before it: %.120s, %s ago\n", plain(s.before).c_str(),
              seconds(now_ns - s.before_ns).c_str());
   }
   /// The stages around `stage`, as text: `stage` itself may be a library's NVTX range around its launch (NCCL's,
@@ -642,7 +642,7 @@ class work_watch : alarm_text {
     std::string s;
     const known_stage* outer = tables_.stages.parent_of(stage);
     for (int n = 0; outer != nullptr && n < 4; ++n, outer = tables_.stages.parent_of(outer->id))
-      append(s, " in \"%.60s\"", printable(outer->name_text()));
+      append(s, " in \"%.60s\"", plain(outer->name_text()).c_str());
     return s;
   }
   /// What finished last on the streams that have something unfinished.
@@ -655,7 +655,7 @@ class work_watch : alarm_text {
       const finished_work f = order_.last_finished(s.gpu_context, s.id);
       if (!f.any) continue;
       if (lines++ == 0) out += "  what ended last:\n";
-      append(out, "     stream %llu: %.120s, %s ago\n", static_cast<unsigned long long>(s.id), printable(f.name),
+      append(out, "     stream %llu: %.120s, %s ago\n", static_cast<unsigned long long>(s.id), plain(f.name).c_str(),
              seconds(now_ns - f.end_ns).c_str());
     }
   }
@@ -667,10 +667,10 @@ class work_watch : alarm_text {
       if (lines++ >= 2 * shown) return;
       if (lines == 1) out += "  threads of the host:\n";
       append(out, "     %u%s: in %.60s for %s", t.thread_id, name_of_thread(t.thread_id).c_str(),
-             printable(tables_.functions.name_of(c.function, false)), seconds(now_ns - c.since_ns).c_str());
+             plain(tables_.functions.name_of(c.function, false)).c_str(), seconds(now_ns - c.since_ns).c_str());
       const known_stage* const stage = tables_.stages.find(t.in_stage.load(std::memory_order_relaxed));
       if (stage != nullptr)
-        append(out, ", stage \"%.100s\"%s", printable(stage->name_text()), stages_around(stage->id).c_str());
+        append(out, ", stage \"%.100s\"%s", plain(stage->name_text()).c_str(), stages_around(stage->id).c_str());
       out += '\n';
     });
     if (lines > 2 * shown) append(out, "     and %zu more\n", lines - 2 * shown);
@@ -679,7 +679,8 @@ class work_watch : alarm_text {
   std::string name_of_thread(std::uint32_t id) {
     std::string s;
     threads_.for_each([&](traced_thread& t) {
-      if (t.thread_id == id && t.name != nullptr && s.empty()) append(s, " \"%.60s\"", t.name);
+      if (t.thread_id != id || t.name == nullptr || !s.empty()) return;
+      append(s, " \"%.60s\"", plain({t.name, static_cast<std::uint32_t>(std::strlen(t.name))}).c_str());
     });
     return s;
   }
