@@ -215,7 +215,7 @@ class chrome_rows {
   std::uint32_t free_tid() noexcept { return next_tid_++; }
 
   std::string row_name(const row& r) const {
-    const std::string id = r.id == other_id ? "others" : std::to_string(r.id);
+    const std::string id = r.id == other_id && r.number >= row_limit ? "others" : std::to_string(r.id);
     switch (r.kind) {
       case row_kind::thread: {
         const auto named = thread_names_.find({r.pid, static_cast<std::uint32_t>(r.id)});
