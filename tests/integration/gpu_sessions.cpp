@@ -251,7 +251,7 @@ void leaves_while_work_runs(device_work& gpu) {
   std::string found;
   bool ok = true;
   for (int round = 0; round < 3; ++round) {
-    ok = ok && stays.flush();  // what is still to be delivered would be delivered to the next session, too
+    ok = stays.flush() && ok;  // what is still to be delivered would be delivered to the next session, too
     cutrace::session leaves(plain());
     cutrace::memory_sink& part = leaves.emplace_sink<cutrace::memory_sink>();
     gpu.spin(gpu.stream, 200000000);
@@ -262,10 +262,12 @@ void leaves_while_work_runs(device_work& gpu) {
     }
     if (round == 2) gpu.wait();
     leaves.stop();
+    // On a busy machine the work may have ended before the session.
+    const bool runs_on = CU(cuStreamQuery)(gpu.stream) == CUDA_ERROR_NOT_READY;
     const cutrace::stats s = part.totals();
     const std::uint64_t launched = round != 0 ? 26 : 21, there = kernels(part);
     ok = ok && s.launches_seen == launched && there + s.lost[unpaired] == launched &&
-         (there == launched) == (round == 2);
+         (there == launched || round != 2) && (there < launched || !runs_on);
     ok = ok && s.produced == s.delivered + s.lost_total() && s.pending == 0;
     found += std::to_string(there) + " kernels and " + std::to_string(s.lost[unpaired]) + " lost, ";
     gpu.wait();
@@ -281,7 +283,7 @@ int launches_ahead() {
   cutrace::session trace(plain());
   cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
   const device_work gpu;
-  for (int i = 0; i < 20; ++i) gpu.spin(gpu.stream, 50000000);
+  for (int i = 0; i < 20; ++i) gpu.spin(gpu.stream, 150000000);
   gpu.wait();
   trace.stop();
   std::size_t kernels = 0, unfinished = 0;

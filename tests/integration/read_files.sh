@@ -223,16 +223,17 @@ if mkdir "$outer" 2>/dev/null; then
   echo $((3 << 30)) >"$outer/memory.limit_in_bytes" || fail "no limit in $outer"
   mkdir "$outer/inner"
   mkfifo held
-  ( echo "$BASHPID" >"$outer/inner/cgroup.procs" && exec "$command" report - <held >held.txt 2>&1 ) &
-  exec 8>held
+  exec 8<>held  # waits for nobody
+  ( echo "$BASHPID" >"$outer/inner/cgroup.procs" && exec "$command" report - <held >held.txt 2>&1 8>&- ) &
+  reader=$!
   for ((turn = 0; turn < 200; turn++)); do
-    limit=$(sed -n 's/^Max data size  *\([0-9]*\) .*/\1/p' /proc/$!/limits)
+    limit=$(sed -n 's/^Max data size  *\([0-9]*\) .*/\1/p' /proc/$reader/limits)
     [ -n "$limit" ] && break
     sleep 0.05
   done
   [ "$limit" = $((3 << 29)) ] || fail "in a group of 3 GiB the limit is ${limit:-none}"
   exec 8>&-
-  wait $!
+  wait $reader
   rmdir "$outer/inner" "$outer"
 fi
 exit $failed

@@ -477,6 +477,42 @@ TEST_CASE("a Perfetto trace ends when its session was asked to end, although its
   CHECK(kept.stop.monotonic_ns == summary.stop.monotonic_ns);
 }
 
+TEST_CASE("parts of a Perfetto trace of which the first ones hold descriptions alone") {
+  const temporary_folder folder;
+  cutrace::perfetto_options options;
+  options.file.rotate_ns = 1;  // each flush begins a part
+  event mark;
+  mark.kind = event_kind::mark;
+  mark.name = {"m", 1};
+  mark.start_ns = mark.end_ns = 9000;
+  cutrace::trace_info info = sample::info();
+  info.start.trace_ns = 7000;
+  {
+    cutrace::perfetto_sink sink(folder.file("t.pftrace"), options);
+    sink.open(info);
+    for (std::uint32_t id = 1; id <= 3; ++id) {
+      event thread;
+      thread.kind = event_kind::thread;
+      thread.thread_id = id;
+      thread.name = {"t", 1};
+      sink.write({&thread, 1});
+      sink.flush();
+    }
+    sink.write({&mark, 1});
+    sink.close(sample::summary(0, 0));
+  }
+  std::vector<std::string> parts;
+  for (const auto& f : std::filesystem::directory_iterator(folder.path())) parts.push_back(f.path().string());
+  std::sort(parts.begin(), parts.end());
+  REQUIRE(parts.size() > 3);
+  kept_trace kept;
+  CHECK(all_complaints(cutrace_reading::read(parts, kept)) == "");
+  CHECK(kept.events().back().kind == event_kind::mark);
+  CHECK(kept.info.start.trace_ns == 7000);
+  CHECK_THROWS_AS(cutrace_reading::read({parts[0], parts[1], parts[1], parts.back()}, kept),
+                  cutrace_reading::reading_error);
+}
+
 TEST_CASE("a whole Perfetto trace given twice is refused") {
   const temporary_folder folder;
   cutrace::perfetto_sink plain(folder.file("t.pftrace")), zipped(folder.file("t.pftrace.gz"));

@@ -51,8 +51,8 @@ class merging {
     for (std::size_t i = 0; i < sources_.size(); ++i)
       for (std::size_t k = 0; k < i; ++k) {
         const trace_facts &a = sources_.facts(i), &b = sources_.facts(k);
-        if (a.process_id == b.process_id && a.host_name == b.host_name && a.boot_id == b.boot_id &&
-            is_one_trace(a.start, b.start))
+        if (a.process_id == b.process_id && without_more(a.host_name) == without_more(b.host_name) &&
+            a.boot_id == b.boot_id && is_one_trace(a.start, b.start))
           throw reading_error(
               "\"" + files_[k] + "\" and \"" + files_[i] +
               "\" are of the same process and the same trace: a file given twice (a merge of it counts), files of "
@@ -205,6 +205,8 @@ class merging {
       stop_ns = std::max(stop_ns, ended_ns);
       if (in_windows_ && !seen_[i].windows) {
         add_window(i, ended_ns);
+        ++t.produced;
+        ++t.delivered;
         ++t.by_kind[static_cast<std::size_t>(event_kind::window)];
       }
       for (const std::string& n : s.notes) all.notes.push_back(names_[i] + ": " + n);

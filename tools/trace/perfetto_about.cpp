@@ -149,8 +149,13 @@ void perfetto_reader::read_about(std::uint64_t ns, std::string_view what, pbf ev
 }
 
 void perfetto_reader::begin_part(std::uint32_t part) {
-  if (facts_.part != 0) return to_.part_begins(part);
-  facts_.part = part;  // open_trace begins it
+  if (facts_.part == 0) {
+    facts_.part = part;  // open_trace begins it
+  } else if (to_.is_open()) {
+    to_.part_begins(part);
+  } else {
+    parts_begun_.push_back(part);
+  }
 }
 
 void perfetto_reader::read_loss(std::int64_t ns, pbf event) {

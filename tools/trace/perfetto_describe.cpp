@@ -62,6 +62,8 @@ void perfetto_reader::open_trace() {
   facts_.start.trace_ns = session_ns(facts_.start.monotonic_ns);
   facts_.process_id = main_process_;
   to_.open(facts_);
+  for (const std::uint32_t part : parts_begun_) to_.part_begins(part);
+  parts_begun_.clear();
   for (const cutrace::event& e : waiting_) {
     to_.begin() = e;
     to_.add(at_);

@@ -135,7 +135,8 @@ class perfetto_reader {
   counted_bytes device_bytes_;
   /// Processes and threads that were described, by kind, process, thread and address of the (interned) name.
   std::set<std::tuple<cutrace::event_kind, std::uint32_t, std::uint32_t, const char*>> described_;
-  std::vector<cutrace::event> waiting_;  ///< descriptions that came before the clocks
+  std::vector<std::uint32_t> parts_begun_;  ///< before the first event; all but the last hold descriptions alone
+  std::vector<cutrace::event> waiting_;     ///< descriptions that came before the clocks
   trace_facts facts_;
   trace_totals totals_;
   std::uint64_t origin_ns_ = 0;  ///< CLOCK_MONOTONIC of session time 0

@@ -134,13 +134,17 @@ class collector final : private event_emitter {
   }
   /// `stop`: when the session was asked to end. The time that ending takes is no part of the trace.
   CUTRACE_NOINLINE void close_sinks(std::uint64_t session, const clock_anchor& stop, const window_part& part) {
-    pass();  // what has come is read before deliver_all asks which buffers are still to come
-    deliver_all();
+    std::vector<std::uint32_t> awaited;
+    guarded([&] {  // the sinks close also where there is no memory for it
+      pass();      // what has come is read before deliver_all asks which buffers are still to come
+      deliver_all();
+      awaited = awaited_calls();
+    });
     if (delivery_.late() > late_before_full_)
       core_.errors.report("collector", order_window::full_note, false);  // for the files: it is no error
     event window = window_of(part.start_ns, part.end_ns);
     delivery_.settle(window);
-    sinks_.close(session, {stop, stats_now(), nullptr, 0, nullptr}, {part.any ? &window : nullptr, awaited_calls()});
+    sinks_.close(session, {stop, stats_now(), nullptr, 0, nullptr}, {part.any ? &window : nullptr, std::move(awaited)});
     publish();
   }
 

@@ -386,9 +386,8 @@ class trace {
     window_end_ns_ = end_ns;
   }
   bool close_sinks(std::uint64_t session, std::uint64_t until_ns) {
-    return patiently([this, session, part = window_so_far(session, until_ns)] {
-      collector_->close_sinks(session, asked_to_end_, part);
-    });
+    last_part_ = window_so_far(session, until_ns);  // a member, since the action must not need memory
+    return patiently([this, session] { collector_->close_sinks(session, asked_to_end_, last_part_); });
   }
 
   /// The trace begins for its sinks when its backend runs: the time that the backend took to start is no time of the
@@ -481,6 +480,7 @@ class trace {
   std::list<std::string> backend_texts_;
   clock_anchor begun_{};
   clock_anchor start_{}, asked_to_end_{};  ///< anchors of time 0, and of the request to end
+  window_part last_part_;                  ///< of the session that ends, see window_so_far
   std::vector<owned_sink> sinks_;
   std::unique_ptr<collector> collector_;
   gpu_health health_;  ///< for the watchdog

@@ -101,7 +101,7 @@ TEST_CASE("faults: work that made the GPU fault is named from the host's calls w
 }
 
 TEST_CASE("faults: where records come late, what made the GPU fault is named twice on stderr and once in the trace") {
-  const std::string fault = "fault:faulty_kernel=700@5,slow_flush=300ms";
+  const std::string fault = "fault:faulty_kernel=700@5,slow_flush=120ms";
   const outcome o = with_faults(how::own_session, fault);
   check_unchanged(o, untraced(how::own_session, {}, {{"CUTRACE_SIM_FAULTS", fault}}));
   check_numbers(o);

@@ -304,7 +304,7 @@ TEST_CASE("GPU work that runs on when the time of --duration is over is in the f
 }
 
 TEST_CASE("GPU work that runs on when the time of --duration is over has its times where the program has a session") {
-  const run r({"--sink", "jsonl", "--duration", "300ms"}, {SESSIONS, "ahead"});
+  const run r({"--sink", "jsonl", "--duration", "2s"}, {SESSIONS, "ahead"});  // of three seconds
   INFO(r.ended.output);
   CHECK(r.ended.exit_status == 0);  // the program's session has all of it
   REQUIRE(r.files(".jsonl").size() == 1);
