@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sessions that come, pause and go while a program uses its GPU. Runs on the stand-in driver in each test run and on a
 // real one in tests/gpu/run; prints a line a scenario and ends with the number of those that failed. With "exit" it
-// leaves its session open and ends with status 7. With "ahead" it launches a second of work at once, in its own
-// session.
+// leaves its session open and ends with status 7. With "ahead" it launches three seconds of work at once, in its
+// own session, with "busy" six seconds of work, one kernel after the other.
 #include <cuda.h>
 #include <dirent.h>
 #include <sched.h>
@@ -279,11 +279,15 @@ void leaves_while_work_runs(device_work& gpu) {
 }
 
 /// For `cutrace run --duration`, whose time ends while the work runs: this session gets all of it with its times.
-int launches_ahead() {
+int works_beside_duration(bool ahead) {
   cutrace::session trace(plain());
   cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
   const device_work gpu;
-  for (int i = 0; i < 20; ++i) gpu.spin(gpu.stream, 150000000);
+  const std::size_t launches = ahead ? 20 : 1200;
+  for (std::size_t i = 0; i < launches; ++i) {
+    gpu.spin(gpu.stream, ahead ? 150000000 : 5000000);
+    if (!ahead && i % 2 != 0) gpu.wait();
+  }
   gpu.wait();
   trace.stop();
   std::size_t kernels = 0, unfinished = 0;
@@ -291,7 +295,8 @@ int launches_ahead() {
     kernels += e.kind == cutrace::event_kind::kernel;
     unfinished += e.incomplete;
   }
-  report(kernels == 20 && unfinished == 0 && sink.totals().lost_total() == 0, "work launched ahead",
+  const bool all = ahead ? kernels == launches : kernels != 0;  // recording is over for this session, too
+  report(all && unfinished == 0 && sink.totals().lost_total() == 0, "work beside --duration",
          std::to_string(kernels) + " kernels, " + std::to_string(unfinished) + " of them unfinished");
   return failures;
 }
@@ -348,7 +353,7 @@ int leave_open() {
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::string(argv[1]) == "exit") return leave_open();
-  if (argc > 1 && std::string(argv[1]) == "ahead") return launches_ahead();
+  if (argc > 1) return works_beside_duration(std::string(argv[1]) == "ahead");
   const std::unique_ptr<cutrace::session> early = begun_while_bound();
   cutrace::memory_sink& seen_early = early->emplace_sink<cutrace::memory_sink>();
   device_work gpu;

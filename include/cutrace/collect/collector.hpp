@@ -135,11 +135,8 @@ class collector final : private event_emitter {
   /// `stop`: when the session was asked to end. The time that ending takes is no part of the trace.
   CUTRACE_NOINLINE void close_sinks(std::uint64_t session, const clock_anchor& stop, const window_part& part) {
     std::vector<std::uint32_t> awaited;
-    guarded([&] {  // the sinks close also where there is no memory for it
-      pass();      // what has come is read before deliver_all asks which buffers are still to come
-      deliver_all();
-      awaited = awaited_calls();
-    });
+    // What has come is read before it is asked what is still to come. Without memory for it the sinks close, too.
+    guarded([&] { pass(), deliver_all(), awaited = awaited_calls(); });
     if (delivery_.late() > late_before_full_)
       core_.errors.report("collector", order_window::full_note, false);  // for the files: it is no error
     event window = window_of(part.start_ns, part.end_ns);
@@ -209,10 +206,14 @@ class collector final : private event_emitter {
     pass();
     return watch_.of_now(forced, upto, now_ns());
   }
-  /// Whether GPU records of calls that have been made are still to come. An action for `call`.
-  bool awaits_records() {
+  /// Whether GPU records of calls before `upto` are still to come. An action for `call`.
+  bool awaits_records(std::uint32_t upto) {
     pass();
-    return !awaited_calls().empty() || ingest_.unfinished().waiting() != 0;
+    std::vector<std::uint32_t> ids = awaited_calls();
+    ingest_.unfinished().for_each([&](const unfinished_work::entry& e) {
+      if (!e.delivered) ids.push_back(static_cast<std::uint32_t>(e.work.correlation_id));
+    });
+    return std::any_of(ids.begin(), ids.end(), [&](std::uint32_t id) { return static_cast<int>(id - upto) < 0; });
   }
   void begin_watch_anew() noexcept { watch_.begin_anew(now_ns()); }
 
@@ -294,8 +295,7 @@ class collector final : private event_emitter {
   /// flush. From a launch to the first flush it takes quiet_ns and `near`, less than fault_state::times_kept_ns.
   void flush_closely(std::uint64_t now) noexcept {
     gpu_works_ = may_flush_closely_ && !held_.empty();
-    std::uint64_t launched = static_cast<std::uint64_t>(ingest_.last_launch_ns());
-    launched = std::max(launched, held_.newest_ns());  // by a call that is under way
+    const auto launched = std::max(static_cast<std::uint64_t>(ingest_.last_launch_ns()), held_.newest_ns());
     if (!gpu_works_ || now < launched + quiet_ns || now - asked_ns_ < close_ns) return;
     if (watch_.is_launch_under_way(static_cast<std::int64_t>(now))) return;
     asked_ns_ = now;

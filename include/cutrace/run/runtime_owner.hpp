@@ -518,12 +518,13 @@ class runtime_owner {
     if (is_forked()) return;
     // Where sessions of the program go on, work cannot be fetched before it ends: they would lose its times.
     const auto until = own().ends_at_ + std::chrono::seconds(5);
+    std::uint32_t upto = 0;
     for (bool waits = true; waits && std::chrono::steady_clock::now() < until;) {
       waits = false;
-      own().while_settled([&waits](runtime_owner& o) {
+      own().while_settled([&](runtime_owner& o) {
         const bool is_open =
             std::find(o.sessions_.begin(), o.sessions_.end(), o.commands_session_) != o.sessions_.end();
-        waits = is_open && o.trace_->others_listen(o.commands_session_) && o.trace_->awaits_records(1000);
+        waits = is_open && o.trace_->others_listen(o.commands_session_) && o.trace_->awaits_records(upto, 1000);
       });
       if (waits) std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }

@@ -223,12 +223,23 @@ class trace {
   bool others_listen(std::uint64_t session) const noexcept {
     return std::any_of(sinks_.begin(), sinks_.end(), [session](const owned_sink& s) { return s.session != session; });
   }
-  /// Whether GPU work of the trace is unfinished, or its records are still to come; false where nobody answers in time.
-  CUTRACE_NOINLINE bool awaits_records(std::uint32_t timeout_ms) {
+  /// Whether GPU work of calls before `upto` is unfinished, or its records are still to come; false where nobody
+  /// answers in time. `upto` 0: of all calls until now, and it is set to that number.
+  CUTRACE_NOINLINE bool awaits_records(std::uint32_t& upto, std::uint32_t timeout_ms) {
     if (!pump_.flush(timeout_ms)) return false;
-    const auto awaits = std::make_shared<bool>(false);  // the action may run later than it is waited for
+    struct answer {
+      std::uint32_t upto;
+      bool awaits;
+    };
+    const auto known = std::make_shared<answer>(answer{upto, false});  // the action may run later than it is waited for
     collector& c = *collector_;
-    return collector_->call([&c, awaits] { *awaits = c.awaits_records(); }, timeout_ms) && *awaits;
+    const auto ask = [&c, known] {
+      if (known->upto == 0) known->upto = c.calls_until_now();
+      known->awaits = c.awaits_records(known->upto);
+    };
+    if (!collector_->call(ask, timeout_ms)) return false;
+    upto = known->upto;
+    return known->awaits;
   }
 
   /// Backends flush and stop, chunks drain, the window closes, the sinks of all sessions that are left close: what

@@ -314,6 +314,17 @@ TEST_CASE("GPU work that runs on when the time of --duration is over has its tim
   CHECK(t.footer.at("quality").at("incomplete") == 0);
 }
 
+TEST_CASE("--duration waits for the work of its time alone where the program has a session and works on") {
+  const run r({"--sink", "jsonl", "--duration", "500ms"}, {SESSIONS, "busy"});
+  INFO(r.ended.output);
+  CHECK(r.ended.exit_status == 0);
+  REQUIRE(r.files(".jsonl").size() == 1);
+  const jsonl_trace t(r.files(".jsonl")[0]);
+  CHECK(t.complete());
+  CHECK(t.of("kernel").size() < 600);  // of 5 ms; 1,100 if it waited until nothing runs, for five seconds
+  CHECK(t.footer.at("quality").at("incomplete") == 0);
+}
+
 TEST_CASE("NVTX ranges are stages, also without CUDA, and not when they are not wanted") {
   const run r({}, {NVTX_PROGRAM, "threads"});
   CHECK(r.ended.exit_status == 0);
