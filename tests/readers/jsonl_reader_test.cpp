@@ -268,7 +268,7 @@ TEST_CASE("a recorded window around a missing part is cut to what was read") {
 }
 
 TEST_CASE("of a file with any number of notes some MiB are kept, and the last note says so") {
-  for (const std::size_t size : {0, 1000}) {
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1000}}) {
     CAPTURE(size);
     cutrace_reading::trace_totals totals;
     for (int i = 0; i < 300000; ++i) totals.add_note(std::string(size, 'n'));
