@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cutrace/diff_command.hpp"
 
-#include <sys/stat.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +24,7 @@
 #include "report/pages/difference_json.hpp"
 #include "report/pages/difference_text.hpp"
 #include "report/trace_difference.hpp"
+#include "trace/given_files.hpp"
 
 namespace cutrace_tool {
 
@@ -94,11 +92,10 @@ class runs {
   /// to say that nothing became slower would be no answer; usage_error for a file that is given twice
   std::vector<analysis::trace_profile> read(const std::vector<std::string>& files) {
     std::vector<analysis::trace_profile> list;
-    std::set<std::pair<dev_t, ino_t>> given;
+    cutrace_reading::given_files given;
     for (const std::string& file : files) {
       struct stat known {};
-      if (::stat(file.c_str(), &known) == 0 && S_ISREG(known.st_mode) &&
-          !given.emplace(known.st_dev, known.st_ino).second)
+      if (!given.add(file, known))
         throw usage_error(file +
                           " is given twice: one run is no two, and a test against chance would take it for more");
       profile_sink profile(keep_);

@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <memory>
-#include <set>
 #include <utility>
 
 #include "trace/byte_window.hpp"
 #include "trace/chrome_reader.hpp"
 #include "trace/detect.hpp"
 #include "trace/feed.hpp"
+#include "trace/given_files.hpp"
 #include "trace/input.hpp"
 #include "trace/jsonl_reader.hpp"
 
@@ -49,12 +49,10 @@ class reading {
   outcome run() {
     std::uint64_t all = 0;
     bool sized = true;
-    std::set<std::pair<dev_t, ino_t>> given;
+    given_files given;
     for (const std::string& file : files_) {
       struct stat known {};
-      // "-" is standard input, even where a file has that name.
-      if (file != "-" && ::stat(file.c_str(), &known) == 0 && S_ISREG(known.st_mode) &&
-          !given.emplace(known.st_dev, known.st_ino).second)
+      if (!given.add(file, known))
         throw reading_error("\"" + file + "\" is given twice; each of its events would count twice");
       const std::uint64_t size = S_ISREG(known.st_mode) ? static_cast<std::uint64_t>(known.st_size) : 0;
       sized = sized && size != 0;

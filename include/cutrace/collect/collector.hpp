@@ -213,7 +213,7 @@ class collector final : private event_emitter {
     ingest_.unfinished().for_each([&](const unfinished_work::entry& e) {
       if (!e.delivered) ids.push_back(static_cast<std::uint32_t>(e.work.correlation_id));
     });
-    return std::any_of(ids.begin(), ids.end(), [&](std::uint32_t id) { return static_cast<int>(id - upto) < 0; });
+    return std::any_of(ids.begin(), ids.end(), [upto](std::uint32_t id) { return is_before(id, upto); });
   }
   void begin_watch_anew() noexcept { watch_.begin_anew(now_ns()); }
 

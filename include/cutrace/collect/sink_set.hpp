@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cutrace/collect/reporter.hpp>
+#include <cutrace/collect/watch/unfinished_work.hpp>  // is_before
 #include <cutrace/sink.hpp>
 #include <deque>
 #include <exception>
@@ -207,9 +208,9 @@ class sink_set {
         count_one(since.totals, *last.window);
         write_one(m, last.window, 1);
       }
-      m.no_record = static_cast<std::uint64_t>(std::count_if(
-          last.no_record.begin(), last.no_record.end(),
-          [&m](std::uint32_t id) { return m.first_call == 0 || static_cast<std::int32_t>(id - m.first_call) >= 0; }));
+      m.no_record = static_cast<std::uint64_t>(
+          std::count_if(last.no_record.begin(), last.no_record.end(),
+                        [&m](std::uint32_t id) { return m.first_call == 0 || !is_before(id, m.first_call); }));
       m.unfinished = since.totals.pending;
       lose_rest(m, since.totals);
       char line[200];
