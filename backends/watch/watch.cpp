@@ -34,8 +34,9 @@ next<int(int, const char*, char* const*, char* const*, int)> next_execveat("exec
 
 // Signals -----------------------------------------------------------------------------------------------------------
 
-/// Those that people and systems end programs with, and that of abort.
-constexpr int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGABRT};
+/// Those that people and systems end programs with: terminals, job schedulers, a pipe that nobody reads, timers,
+/// limits; and that of abort.
+constexpr int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGABRT, SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU};
 /// What the program would read where our handler stands.
 action shown[sizeof(signals) / sizeof(signals[0])];
 
