@@ -99,12 +99,16 @@ int program_process::start(const std::vector<std::string>& words, const std::map
   ::pthread_sigmask(SIG_BLOCK, &handled, &before);
   // What is buffered must not be written twice.
   std::fflush(nullptr);
+  const pid_t own = ::getpid();
   child_ = ::fork();
   if (child_ == 0) {
     std::snprintf(only, sizeof(only), "CUTRACE_RUN_PID=%ld", static_cast<long>(::getpid()));
     if (deaf_) ::signal(SIGCHLD, SIG_IGN);
     static_cast<void>(::setitimer(ITIMER_REAL, &alarm_, nullptr));
-    if (at_parents_end_ != 0) static_cast<void>(::prctl(PR_SET_PDEATHSIG, at_parents_end_));
+    if (at_parents_end_ != 0) {
+      static_cast<void>(::prctl(PR_SET_PDEATHSIG, at_parents_end_));
+      if (::getppid() != own) ::raise(at_parents_end_);  // it ended before that, and the kernel sends nothing
+    }
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     int why = gate != nullptr ? gate->in_child() : 0;
     if (why == 0) {

@@ -237,6 +237,19 @@ TEST_CASE("a command that is to die with its caller does not leave the program b
   CHECK(clock_type::now() < b.begun + patience);
 }
 
+TEST_CASE("a command that dies before the program has asked for its parent's end does not leave it behind, either") {
+  background b({"--quiet"}, {"/bin/sh", "-c", "exec sleep 60"}, [] {
+    if (::fork() != 0)
+      for (;;) ::pause();
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::setenv("LD_PRELOAD", LATE_PRCTL, 1);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  ::kill(b.id, SIGKILL);  // the caller, which waits for ever
+  b.wait();
+  CHECK(clock_type::now() < b.begun + patience);
+}
+
 TEST_CASE("of a variable that stands twice in the environment the program gets the one that getenv finds") {
   background b({"--quiet"}, {"/usr/bin/printenv", "TWICE"}, [] {
     static char first[] = "TWICE=first", second[] = "TWICE=second";
