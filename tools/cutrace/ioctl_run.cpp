@@ -78,7 +78,6 @@ bool ioctl_run::carry(const io::trace_record& r) {
     close_trace_of(r.process);
     return true;
   }
-  last_ = r.process;
   writer& w = writer_of(r);
   ssize_t n = 0;
   if (w.pipe >= 0) {
@@ -125,7 +124,7 @@ bool ioctl_run::finish() {
   for (; ring_.front() != nullptr; ring_.drop()) given_up_ += ioctls_of(*ring_.front());
   // The tracer found no room for a record that counts them.
   if (const std::uint64_t lost = ring_.lost().load(std::memory_order_relaxed)) {
-    const io::trace_record r = io::lost_record(last_, lost);
+    const io::trace_record r = io::lost_record(ring_.lost_of().load(std::memory_order_relaxed), lost);
     bool carried = false;
     while (!(carried = carry(r)) && wait.lasts(carried_)) ::usleep(1000);
     if (!carried) given_up_ += lost;

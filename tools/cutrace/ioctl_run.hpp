@@ -54,7 +54,6 @@ class ioctl_run final : public outside_run {
   std::string refusal_;
   bool tracer_gone_ = false;
   int tracer_status_ = 0;          ///< of waitpid, once it is gone
-  std::uint32_t last_ = 0;         ///< process of the newest ioctl
   std::uint64_t carried_ = 0;      ///< records
   std::uint64_t given_up_ = 0;     ///< ioctls that the writing process did not take in time
   std::uint64_t writer_gone_ = 0;  ///< ioctls whose writing process had ended, or was never there

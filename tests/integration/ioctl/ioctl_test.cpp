@@ -11,7 +11,9 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -350,10 +352,10 @@ TEST_CASE("a child that hides its descriptors is reported, unless children are l
   }
 }
 
-TEST_CASE("records that find no room until the program has ended are counted in its trace") {
-  temporary_folder folder;
-  std::ofstream(folder.file("program.sh"))
-      << "kill -STOP $PPID\n" SUBJECT " /dev/null rounds 1 6000 >/dev/null\necho >ended\n";
+/// Runs a script as the program; the command stands still until the script has made a file "ended". Returns the
+/// command's status.
+int command_stopped_during(const std::string& script, const temporary_folder& folder) {
+  std::ofstream(folder.file("program.sh")) << "kill -STOP $PPID\n" << script << "echo >ended\n";
   const pid_t command = ::fork();
   if (command == 0) {
     ::setenv("CUTRACE_IOCTL_DEVICES", "control=1:3", 1);
@@ -368,6 +370,12 @@ TEST_CASE("records that find no room until the program has ended are counted in 
   REQUIRE(ended);
   int status = 0;
   ::waitpid(command, &status, 0);
+  return status;
+}
+
+TEST_CASE("records that find no room until the program has ended are counted in its trace") {
+  temporary_folder folder;
+  const int status = command_stopped_during(SUBJECT " /dev/null rounds 1 6000 >/dev/null\n", folder);
   const std::string errors = content_of(folder.file("errors"));
   CAPTURE(errors);
   CHECK(WIFEXITED(status));
@@ -376,6 +384,29 @@ TEST_CASE("records that find no room until the program has ended are counted in 
   REQUIRE(files.size() == 1);
   const jsonl_trace trace(files[0]);
   CHECK(trace.of("ioctl").size() + trace.footer.at("lost_total").get<std::size_t>() == 6000 * subject::words);
+}
+
+TEST_CASE("a process whose records all found no room has a trace that counts them") {
+  temporary_folder folder;
+  // Four processes fill the ring to its last record, each with one record more for its end.
+  constexpr std::size_t room = 1u << 14;  // default_records of record_ring.hpp
+  static_assert(room % subject::words == 0 && subject::words == 4, "else some records of the fifth have room");
+  const std::string begin = SUBJECT " /dev/null ";
+  std::string script = begin + "rounds 1 " + std::to_string(room / subject::words - 4) + " >/dev/null\n";
+  for (int i = 0; i < 3; ++i) script += begin + "rounds 1 1 >/dev/null\n";
+  script += begin + "exit 0 >/dev/null\nsleep 60 >/dev/null 2>&1 &\necho $! >sleeps\n";  // so the tracer lives on
+  const int status = command_stopped_during(script, folder);
+  ::kill(std::atoi(text_in(folder.file("sleeps")).c_str()), SIGKILL);
+  CHECK(WEXITSTATUS(status) == 3);
+  std::map<std::uint32_t, std::size_t> lost;
+  const std::vector<std::string> files = test_support::files_with(folder.file("out"), ".jsonl");
+  for (const std::string& file : files) {
+    const jsonl_trace trace(file);
+    lost[trace.header.at("pid").get<std::uint32_t>()] = trace.footer.at("lost_total").get<std::size_t>();
+  }
+  CHECK(files.size() == 5);
+  REQUIRE(lost.size() == 5);
+  CHECK(lost.rbegin()->second == subject::words);  // of the last one
 }
 
 TEST_CASE("what the program leaves running keeps its ioctls, and a warning says that it is not traced any more") {

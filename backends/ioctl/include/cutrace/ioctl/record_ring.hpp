@@ -58,6 +58,8 @@ class record_ring {
 
   /// Number of records that found no room and that no record counts yet: the reader counts what is left at the end.
   std::atomic<std::uint64_t>& lost() noexcept { return head_->lost; }
+  /// The process of the last one of them, in whose trace they are counted.
+  std::atomic<std::uint32_t>& lost_of() noexcept { return head_->lost_of; }
 
  private:
   struct positions {
@@ -65,6 +67,7 @@ class record_ring {
     alignas(64) std::atomic<std::uint64_t> read{0};
     alignas(64) std::atomic<std::uint64_t> hidden{0};
     alignas(64) std::atomic<std::uint64_t> lost{0};
+    std::atomic<std::uint32_t> lost_of{0};
   };
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "shared between processes");
   std::size_t bytes() const noexcept {

@@ -213,7 +213,7 @@ class tracer {
     noted_.insert(static_cast<pid_t>(r.process));
     report_lost();
     if (!ring_.push(r)) {
-      lost_of_ = r.process;
+      ring_.lost_of().store(r.process, std::memory_order_relaxed);
       ring_.lost().fetch_add(1, std::memory_order_relaxed);
     }
   }
@@ -223,7 +223,8 @@ class tracer {
     if (lost == 0) return;
     // Taken before the push: the command, which may be at its end, must not count them twice.
     ring_.lost().store(0, std::memory_order_relaxed);
-    if (!ring_.push(lost_record(lost_of_, lost))) ring_.lost().store(lost, std::memory_order_relaxed);
+    if (!ring_.push(lost_record(ring_.lost_of().load(std::memory_order_relaxed), lost)))
+      ring_.lost().store(lost, std::memory_order_relaxed);
   }
 
   std::uint32_t bytes_of(ioctl_device device, std::uint32_t request) const noexcept {
@@ -249,7 +250,6 @@ class tracer {
   pid_t only_;
   std::unordered_map<pid_t, traced> threads_;  ///< that have made an ioctl of interest
   std::unordered_set<pid_t> noted_;            ///< processes that have records
-  std::uint32_t lost_of_ = 0;
 };
 
 }  // namespace ioctls
