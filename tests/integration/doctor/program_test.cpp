@@ -124,6 +124,12 @@ TEST_CASE("doctor: scripts are judged by what interprets them") {
     CHECK(o.state("program") == "ok");
     CHECK(o.reported("program", "/sh"));
   }
+  for (const char* form : {"-vS sh -e", "-ivS A=b sh", "-Ssh", "--split-string=sh -e", "--split-string=-i sh"}) {
+    CAPTURE(std::string(form));
+    const outcome o = run(on_standin(), {script("form", std::string("/usr/bin/env ") + form)});
+    CHECK(o.state("program") == "ok");
+    CHECK(o.reported("program", "/sh"));
+  }
   CHECK(run(on_standin(), {script("lost", "/nonexistent/python3")})
             .reported("program", "/nonexistent/python3: No such file"));
   // As shells and execvp start them: the kernel itself refuses a file that names no interpreter.

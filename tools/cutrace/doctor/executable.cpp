@@ -69,11 +69,14 @@ bool gets_elevated(int fd, const struct stat& st) {
 }
 
 /// The program in what stands behind `env` in a script's first line: "NAME", or "-S [options] [VARIABLE=VALUE...] NAME
-/// ARGUMENTS..."; empty where there is none.
+/// ARGUMENTS..."; empty where there is none. Other forms of -S: "-vS", "--split-string=".
 std::string named_to_env(std::string text) {
-  const std::size_t first = std::min(text.find_first_not_of(" \t"), text.size());
-  const bool split = text.compare(first, 2, "-S") == 0;
-  if (split) text.erase(0, first + 2);
+  constexpr const char* long_form = "--split-string=";
+  text.erase(0, text.find_first_not_of(" \t"));
+  const std::size_t letter = text[0] == '-' ? text.find_first_not_of("iv0", 1) : text.size();
+  const bool by_letter = letter < text.size() && text[letter] == 'S';
+  const bool split = by_letter || text.compare(0, std::strlen(long_form), long_form) == 0;
+  if (split) text.erase(0, by_letter ? letter + 1 : std::strlen(long_form));
   std::istringstream words(text);
   for (std::string word; words >> word;) {
     if (split && (word == "-u" || word == "-C"))
