@@ -47,7 +47,7 @@ enum cutrace_ebpf_flags {
 enum cutrace_ebpf_loss {
   CUTRACE_EBPF_RING_FULL = 0,
   CUTRACE_EBPF_TOO_DEEP = 1,
-  CUTRACE_EBPF_NO_MEMORY = 2, /* for the state of a thread */
+  CUTRACE_EBPF_NO_MEMORY = 2, /* for the state of a thread, or for a child, which is counted with its parent */
   CUTRACE_EBPF_NO_ENTRY = 3,  /* returned, and its entry was not seen: it was open when the probes came */
   CUTRACE_EBPF_LOSSES = 4
 };

@@ -262,7 +262,8 @@ int BPF_PROG(process_forks, struct task_struct *parent, struct task_struct *chil
   begin.parent = process_of(parent);
   if (begin.parent == 0 || !running_target(begin.parent)) return 0;
   __u32 process = process_of(child);
-  if (process != 0) bpf_map_update_elem(&targets, &process, &begin, BPF_ANY);
+  if (process != 0 && bpf_map_update_elem(&targets, &process, &begin, BPF_ANY) != 0)
+    count_loss(begin.parent, CUTRACE_EBPF_NO_MEMORY);
   return 0;
 }
 

@@ -142,6 +142,18 @@ TEST_CASE("the command is killed: the program goes on as if nothing had been") {
   CHECK(jsonl_trace(b.files().at(0)).count("api", "cuLeaf") > 0);
 }
 
+TEST_CASE("processes beyond those that the kernel's table has room for are counted with their parent") {
+  constexpr int room = 16384, children = room + 16;
+  const beside b({"crowd", std::to_string(children)});
+  bool done = false;
+  for (int patience = 0; patience < 10 && !done; ++patience) done = b.prints("done\n");
+  ::kill(b.command, SIGCONT);
+  REQUIRE(done);
+  CHECK(b.end() == 0);
+  REQUIRE(b.files().size() == 1);
+  CHECK(jsonl_trace(b.files()[0]).footer.at("lost").at("chunk_full") == children + 1 - room);
+}
+
 TEST_CASE("who writes the trace is killed: the program ends as ever, and it is said that records are in no trace") {
   temporary_folder go;
   const beside b({"until", go.file("go")});

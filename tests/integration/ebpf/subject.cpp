@@ -229,6 +229,16 @@ void idle_children(long n) {
   }
 }
 
+/// Children, one after the other, that end at once, while the command is stopped.
+void crowd(long n) {
+  ::kill(::getppid(), SIGSTOP);
+  for (long i = 0; i < n; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(0);
+    must(::waitpid(child, nullptr, 0) == child, "a child's end");
+  }
+}
+
 /// Another thread than the main one executes this program again: that thread goes on as the main one.
 void thread_executes(char* self) {
   char what[] = "exit", status[] = "0";
@@ -297,6 +307,11 @@ int main(int argc, char** argv) {
   if (what == "mine_threads") mine_threads(number(2), number(3));
   if (what == "mine_deep") must(mine_deep(number(2)) == number(2), "a depth");
   if (what == "mine_exit") mine_calls([] { std::exit(7); });
+  if (what == "crowd") {
+    std::printf("%d\n", static_cast<int>(::getpid()));
+    std::fflush(nullptr);
+    crowd(number(2));
+  }
   if (what == "late") {  // the library lies where nobody looks for it
     leaves(1);
     ::usleep(500000);
