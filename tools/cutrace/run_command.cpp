@@ -245,7 +245,12 @@ int run(const run_options& options) {
   run_summary summary;
   summary.out = out;
   summary.program = options.program[0];
-  if (!by_tracer) summary.out_of_reach = why_out_of_reach(file);
+  if (!by_tracer)
+    summary.out_of_reach = why_out_of_reach(file);
+  else if (ebpf)
+    summary.out_of_reach = "no process of " + summary.program +
+                           " was seen to call CUDA's driver; one in a folder that the loader does not search "
+                           "(LD_LIBRARY_PATH adds to these) gets its probes only some time after it was loaded";
   summary.nvtx = options.nvtx != "off" && !by_tracer;
   const bool measured = preload && says(environment, "CUTRACE_GPU_EVENTS", false);
   if ((preload && !measured) || by_tracer) summary.host_method = options.method;

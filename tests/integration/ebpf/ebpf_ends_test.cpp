@@ -273,6 +273,13 @@ TEST_CASE("without the rights it is refused, with what to do, and nothing is sta
   CHECK(r.says("CAP_BPF and CAP_PERFMON"));
 }
 
+TEST_CASE(
+    "where no call was seen, it is said that a driver in an unknown folder may have been called before its probes") {
+  const run r({"--method", "ebpf", "--strict"}, {"/bin/true"}, driver);
+  CHECK(r.ended.exit_status == 3);
+  CHECK(r.says("cutrace: nothing was traced: no process of /bin/true was seen to call CUDA's driver; one in a folder"));
+}
+
 TEST_CASE("options and variables that make no sense are refused") {
   const run duration({"--method", "ebpf", "--duration", "1s"}, {SUBJECT, "exit", "0"}, driver);
   CHECK(duration.ended.exit_status == 125);
