@@ -217,9 +217,9 @@ for format in jsonl json; do
 done
 
 # Where a control group above the command's own one allows less memory than the machine has, the command limits itself to
-# half of that. A user who may make no control group sees nothing of this.
+# half of that. A user who may make no control group sees nothing of this, nor does a machine that has no more itself.
 outer=/sys/fs/cgroup/memory$(sed -n 's/^[0-9]*:memory://p' /proc/self/cgroup)/cutrace-$$
-if mkdir "$outer" 2>/dev/null; then
+if [ "$(sed -n 's/^MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo)" -gt $((3 << 20)) ] && mkdir "$outer" 2>/dev/null; then
   echo $((3 << 30)) >"$outer/memory.limit_in_bytes" || fail "no limit in $outer"
   mkdir "$outer/inner"
   mkfifo held
