@@ -87,7 +87,21 @@ int program_process::start(const std::vector<std::string>& words, const std::map
   std::vector<std::string> texts;
   for (const std::string& w : words) arguments.push_back(const_cast<char*>(w.c_str()));
   arguments.push_back(nullptr);
-  for (const auto& [name, value] : environment) texts.push_back(name + "=" + value);
+  // In the order of the command's environment, and with what has no value there: a program that lists it prints the
+  // same.
+  std::map<std::string, std::string> left = environment;
+  for (char** one = environ; *one != nullptr; ++one) {
+    const std::string text = *one;
+    const std::size_t equals = text.find('=');
+    const auto known = left.find(text.substr(0, equals));
+    if (equals == std::string::npos) {
+      texts.push_back(text);
+    } else if (known != left.end()) {
+      texts.push_back(known->first + "=" + known->second);
+      left.erase(known);
+    }
+  }
+  for (const auto& [name, value] : left) texts.push_back(name + "=" + value);
   for (const std::string& t : texts) variables.push_back(const_cast<char*>(t.c_str()));
   char only[64];
   if (alone) variables.push_back(only);

@@ -260,6 +260,16 @@ TEST_CASE("of a variable that stands twice in the environment the program gets t
   CHECK(b.text == "first\n");
 }
 
+TEST_CASE("a program that lists its environment prints the same, where nothing is put into it") {
+  background b({"--quiet", "--method", "ioctl"}, {"/usr/bin/env"}, [] {
+    static char second[] = "B=2", bare[] = "bare", first[] = "A=1", nameless[] = "=3";
+    static char* all[] = {second, bare, first, nameless, nullptr};
+    environ = all;
+  });
+  b.wait();
+  CHECK(b.text == "B=2\nbare\nA=1\n=3\n");
+}
+
 TEST_CASE("a signal that ends the program: the command reports, and ends by it") {
   background b({"--quiet"}, {SUBJECT, "slow", "60000"});
   std::this_thread::sleep_for(std::chrono::milliseconds(600));
