@@ -177,7 +177,7 @@ int call_probes::map(const char* name) const { return ::bpf_object__find_map_fd_
 int call_probes::try_link() {
   if (kind_ == link_kind::single) return 0;
   const int file = ::memfd_create("cutrace", MFD_CLOEXEC);
-  if (file < 0 || ::ftruncate(file, 4096) != 0) return errno;
+  if (file < 0) return errno;
   uprobe_links trial;
   const int error = add_entries(trial, file, {{0, 0}}, 0);
   trial.clear();

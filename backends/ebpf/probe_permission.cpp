@@ -90,7 +90,7 @@ int open_event(int type, const char* function_or_path, pid_t process, int cpu) {
 
 permission try_uprobe() {
   const open_fd file(::memfd_create("cutrace", MFD_CLOEXEC));
-  if (file.fd() < 0 || ::ftruncate(file.fd(), 4096) != 0) return {false, "no memory for a file to try it on"};
+  if (file.fd() < 0) return {false, "no memory for a file to try it on"};
   const open_fd many(load_nothing(BPF_PROG_TYPE_KPROBE, attach_uprobe_multi, 0));
   if (many.fd() >= 0) {
     uprobe_links trial;

@@ -2,6 +2,7 @@
 // The options of `cutrace doctor`, and the order of its checks.
 #include "doctor_command.hpp"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -58,6 +59,7 @@ doctor::report examine(const doctor_arguments& w) {
 }
 
 int run_doctor(const doctor_arguments& w) {
+  ::signal(SIGXFSZ, SIG_IGN);  // what may not be written is a finding
   const doctor::report r = examine(w);
   const bool colour = ::isatty(STDOUT_FILENO) != 0 && doctor::variable("NO_COLOR").empty();
   const std::string text = w.json ? as_json(r) : as_text(r, colour);

@@ -79,6 +79,14 @@ TEST_CASE("doctor: on the machine itself loading a BPF program and tracing a chi
   CHECK(o.reported("ptrace.seccomp", "tried with a child"));
 }
 
+TEST_CASE("doctor: that this user may write no file is a finding") {
+  const temporary_folder folder;
+  const test_support::finished_process p =
+      test_support::run_process({"/bin/sh", "-c", "(ulimit -f 0; exec 2>/dev/null; " COMMAND " doctor) | cat"},
+                                folder.path(), clean(on_standin()));
+  CHECK(p.output.find("files cannot be written in ") != std::string::npos);
+}
+
 TEST_CASE("doctor: scopes of ptrace") {
   const std::tuple<const char*, bool, const char*> cases[] = {
       {"0", false, "ok"}, {"1", false, "ok"}, {"2", false, "broken"}, {"2", true, "ok"}, {"3", true, "broken"}};

@@ -280,6 +280,13 @@ TEST_CASE(
   CHECK(r.says("cutrace: nothing was traced: no process of /bin/true was seen to call CUDA's driver; one in a folder"));
 }
 
+TEST_CASE("a user who may write no file runs the program all the same") {
+  const run limited(run::line({"/bin/sh", "-c",
+                               "ulimit -f 0; " CUTRACE_COMMAND
+                               " run --quiet --method ebpf --sink null --out out -- /bin/sh -c 'exit 7' 2>/dev/null"}));
+  CHECK(limited.ended.exit_status == 7);
+}
+
 TEST_CASE("options and variables that make no sense are refused") {
   const run duration({"--method", "ebpf", "--duration", "1s"}, {SUBJECT, "exit", "0"}, driver);
   CHECK(duration.ended.exit_status == 125);
