@@ -56,12 +56,22 @@ std::string name_of(int process) {
   return name;
 }
 
+/// Why no process can be held by this number.
+std::string about_missing(int process) {
+  const std::string number = std::to_string(process);
+  std::ifstream in("/proc/" + number + "/status");
+  for (std::string line; std::getline(in, line);)
+    if (line.compare(0, 6, "Tgid:\t") == 0 && line.substr(6) != number)
+      return number + " is a thread of process " + line.substr(6) + ": cutrace attach " + line.substr(6);
+  return "there is no process " + number;
+}
+
 /// A process, held so that another one that gets its number is not taken for it.
 class held_process {
  public:
   explicit held_process(int process)
       : process_(process), fd_(process > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, process, 0)) : -1) {
-    if (fd_ < 0) throw usage_error("there is no process " + std::to_string(process));
+    if (fd_ < 0) throw usage_error(about_missing(process));
   }
   held_process(const held_process&) = delete;
   held_process& operator=(const held_process&) = delete;

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -170,6 +171,17 @@ TEST_CASE("no such process, no sense, no rights") {
   const run none = attach(999999999, {});
   CHECK(none.ended.exit_status == 125);
   CHECK(none.says("there is no process"));
+  std::atomic<pid_t> id{0};
+  std::atomic<bool> enough{false};
+  std::thread other_thread([&] {
+    for (id = static_cast<pid_t>(::syscall(SYS_gettid)); !enough;) ::usleep(1000);
+  });
+  while (id == 0) ::usleep(1000);
+  const run thread = attach(id, {});
+  enough = true;
+  other_thread.join();
+  CHECK(thread.ended.exit_status == 125);
+  CHECK(thread.says("is a thread of process " + std::to_string(::getpid()) + ": cutrace attach"));
   const run odd = attach(::getpid(), {"--duration", "soon"});
   CHECK(odd.ended.exit_status == 125);
   CHECK(odd.says("--duration"));
