@@ -98,6 +98,8 @@ std::string name_for_files(const std::vector<std::string>& program) {
   }
   for (char& c : name)
     if (c == ',' || c == '?' || c == '%' || static_cast<unsigned char>(c) <= ' ') c = '_';
+  constexpr std::size_t most = 128;  // of 255: host, numbers and extensions come behind
+  if (name.size() > most) name.resize(most);
   return name.empty() ? "program" : name;
 }
 

@@ -85,6 +85,16 @@ TEST_CASE("sinks, names and folder are chosen") {
   CHECK(r.says("5 GPU operations"));
 }
 
+TEST_CASE("a program whose name leaves no room for more in a file's name is traced") {
+  const std::string name = "./" + std::string(255, 'x');
+  const run r(run::line{{"/bin/sh", "-c",
+                         "ln -s " SUBJECT " " + name + "; " CUTRACE_COMMAND " run --strict --sink jsonl --out out -- " +
+                             name + " work 5"}});
+  CHECK(r.ended.exit_status == 0);
+  REQUIRE(r.files(".jsonl").size() == 1);
+  CHECK(name_of(r.files(".jsonl")[0]).find(std::string(128, 'x') + "." + host()) == 0);
+}
+
 TEST_CASE("sinks at the program's outputs: the command neither repeats nor lists what is there") {
   for (const char* sinks : {"ascii:/dev/stderr", "jsonl:/dev/stdout"}) {
     INFO(sinks);
