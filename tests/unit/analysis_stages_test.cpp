@@ -149,6 +149,42 @@ TEST_CASE("a bounded table says where it is approximate, and its unions stay wit
   }
 }
 
+/// A server with many requests in flight: each is a stage that stays open while the work inside of it is done.
+TEST_CASE("within the bounds of a report the GPU work of hundreds of open stages reaches them") {
+  stage_table table(0, analysis::bounds::for_bytes(8u << 20));
+  constexpr std::uint64_t requests = 180;
+  for (std::uint64_t i = 0; i < 4 * requests; ++i) {
+    const std::uint64_t request = 1 + i % requests, inner = 10000 + i;
+    const std::int64_t at = static_cast<std::int64_t>(100 * i);
+    table.add(sample::in_stage(sample::kernel("k", at + 10, at + 20, inner), "prefill", inner));
+    table.add(sample::stage("prefill", at, at + 50, inner, request, 1));
+  }
+  for (std::uint64_t i = 0; i < requests; ++i)
+    table.add(sample::stage("request", 0, static_cast<std::int64_t>(400 * requests + i), 1 + i));
+  CHECK(row(table, "request").gpu_inclusive_ns == 10 * 4 * requests);
+  CHECK_FALSE(row(table, "request").approximate);
+  CHECK(table.given_up() == 0);
+}
+
+TEST_CASE("where too much work waits at open stages, that of the oldest is given up, counted, and marked") {
+  analysis::bounds limits;
+  limits.waiting_work = 64;
+  stage_table table(0, limits);
+  const auto kernel_in = [&](std::uint64_t id) {
+    const std::int64_t at = static_cast<std::int64_t>(100 * id);
+    table.add(sample::in_stage(sample::kernel("k", at, at + 10, id), "inner", id));
+    table.add(sample::stage("inner", at, at + 50, id, id + 1000000, 1));
+  };
+  for (std::uint64_t id = 1; id <= 1000; ++id) kernel_in(id);
+  table.add(sample::stage("outer", 0, 200000, 1000001));
+  table.add(sample::stage("outer", 0, 200000, 1001000));
+  const stage_time outer = row(table, "outer");
+  CHECK(outer.gpu_inclusive_ns == 10);  // the newest one's
+  CHECK(outer.approximate);
+  CHECK(table.given_up() > 900);
+  CHECK(table.given_up() < 1000);
+}
+
 TEST_CASE("an adopted part adds host time, but is no call of its own") {
   stage_table table;
   table.add(sample::stage("decode", 0, 100, 1));

@@ -17,7 +17,7 @@ struct bounds {
   std::size_t stages = 0;            ///< names of stages with a row of their own
   std::size_t names = 0;             ///< names with a row of their own in one operation_table
   std::size_t name_bytes = 0;        ///< text in one name table
-  std::size_t open_instances = 0;    ///< stages that run and have GPU work of nested stages
+  std::size_t waiting_work = 0;      ///< pieces of GPU work that wait for the end of the stages around them
   std::size_t closed_instances = 0;  ///< ended stages that late GPU work can still find
   std::size_t live_allocations = 0;
   std::size_t streams = 0;
@@ -39,7 +39,7 @@ struct bounds {
     b.stages = part(32, 8);
     b.names = part(2304, 64);
     b.name_bytes = part(288u << 10, 8u << 10);
-    b.open_instances = part(48, 8);
+    b.waiting_work = part(24576, 4096);
     b.closed_instances = part(3072, 64);
     b.live_allocations = part(6144, 64);
     b.streams = part(16, 4);

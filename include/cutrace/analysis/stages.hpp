@@ -14,6 +14,7 @@
 #include <cutrace/analysis/names.hpp>
 #include <cutrace/config.hpp>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -92,8 +93,10 @@ class distinct_count {
 
 class stage_tree {
  public:
-  /// @param open most instances with waiting work, `closed` most ended ones that late work still finds; 0: no limit.
-  explicit stage_tree(std::size_t open = 0, std::size_t closed = 0) : open_limit_(open), closed_limit_(closed) {}
+  /// @param waiting room for work that waits, in pieces; `closed`: most ended instances that late work still finds; 0:
+  /// no limit.
+  explicit stage_tree(std::size_t waiting = 0, std::size_t closed = 0)
+      : waiting_limit_(waiting), closed_limit_(closed) {}
 
   /// GPU work `v` of instance `id`. Calls `inside(row, v)` for each enclosing stage that has ended; for the others when
   /// they end. Not called for the instance itself.
@@ -114,9 +117,7 @@ class stage_tree {
     order_.push_back(id);
     const auto waiting = open_.find(id);
     if (waiting != open_.end()) {
-      const std::vector<interval> work = std::move(waiting->second.work);
-      open_.erase(waiting);
-      for (const interval v : work) {
+      for (const interval v : take(waiting)) {
         inside(row, v);
         climb(parent, v, inside);
       }
@@ -129,7 +130,7 @@ class stage_tree {
 
   /// Nanoseconds of short gaps that were counted as work, to keep lists short.
   std::int64_t filled_ns() const noexcept { return filled_ns_; }
-  /// Pieces of work that reached no enclosing stage, because too many instances were open.
+  /// Pieces of work that reached no enclosing stage, because too much work waited.
   std::uint64_t given_up() const noexcept { return given_up_; }
 
  private:
@@ -137,10 +138,11 @@ class stage_tree {
     std::uint64_t parent;
     std::uint32_t row;
   };
-  struct running {
-    std::vector<interval> work;  ///< as it came; roughly ordered
-  };
+  /// Work as it came, roughly ordered, by instance. Ids grow, so the first one runs longest: most likely its end was
+  /// lost.
+  using open_instances = std::map<std::uint64_t, std::vector<interval>>;
   static constexpr std::size_t open_intervals = 512;
+  static constexpr std::size_t instance_pieces = 5;  ///< memory of an entry of `open_`, in pieces of work
 
   template <class Inside>
   void climb(std::uint64_t id, interval v, Inside& inside) {
@@ -153,35 +155,33 @@ class stage_tree {
   }
 
   CUTRACE_ONE_COPY void wait_at(std::uint64_t id, interval v) {
-    auto found = open_.find(id);
-    if (found == open_.end()) {
-      if (open_limit_ != 0 && open_.size() >= open_limit_) give_up_oldest();
-      found = open_.emplace(id, running{}).first;
-    }
-    std::vector<interval>& work = found->second.work;
+    std::vector<interval>& work = open_[id];
     if (!work.empty() && v.start_ns <= work.back().end_ns && v.start_ns >= work.back().start_ns) {
       work.back().end_ns = std::max(work.back().end_ns, v.end_ns);
       return;
     }
-    if (open_limit_ != 0 && work.size() >= open_intervals) {
+    waiting_ += work.empty() ? instance_pieces : 0;
+    waiting_ -= work.capacity();
+    if (waiting_limit_ != 0 && work.size() >= open_intervals) {
       work = merged(std::move(work));
       filled_ns_ += fill_small_gaps(work, open_intervals / 2);
     }
     work.push_back(v);
+    waiting_ += work.capacity();
+    while (waiting_limit_ != 0 && waiting_ > waiting_limit_) given_up_ += take(open_.begin()).size();
   }
 
-  // Ids grow, so the smallest one runs longest: most likely its end was lost.
-  CUTRACE_NOINLINE void give_up_oldest() {
-    auto oldest = open_.begin();
-    for (auto i = open_.begin(); i != open_.end(); ++i)
-      if (i->first < oldest->first) oldest = i;
-    given_up_ += oldest->second.work.size();
-    open_.erase(oldest);
+  std::vector<interval> take(open_instances::iterator instance) {
+    std::vector<interval> work = std::move(instance->second);
+    waiting_ -= instance_pieces + work.capacity();
+    open_.erase(instance);
+    return work;
   }
 
-  std::size_t open_limit_;
+  std::size_t waiting_limit_;
   std::size_t closed_limit_;
-  detail::seeded_map<std::uint64_t, running> open_;
+  std::size_t waiting_ = 0;  ///< memory of `open_`, in pieces of work
+  open_instances open_;
   detail::seeded_map<std::uint64_t, ended> closed_;
   std::deque<std::uint64_t> order_;  ///< ids in the order of closing
   std::int64_t filled_ns_ = 0;
@@ -221,7 +221,7 @@ class stage_table {
       : start_ns_(start_ns),
         limits_(limits),
         names_(limits.stages, limits.stages * name_table::longest, "(other stages)"),
-        tree_(limits.open_instances, limits.closed_instances),
+        tree_(limits.waiting_work, limits.closed_instances),
         gpu_busy_(limits.intervals) {
     rows_.emplace_back(new row(limits_));
   }
