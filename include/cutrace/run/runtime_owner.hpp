@@ -343,7 +343,6 @@ class runtime_owner {
 
   /// @throws config_error for what the program's code asked for, untraced and bad_alloc for everything else
   CUTRACE_NOINLINE void begin(session_request& r, std::unique_lock<std::mutex>& hold) {
-    if (abandoned_) throw config_error("an earlier trace of this process never ended, a sink of it holds it up");
     if (what_command_says() == command_says::trace && status_.get() == nullptr) {
       const int failure = status_.open(environment("CUTRACE_RUN"));
       if (failure != 0 && failure != ENOENT && commands_session_ == 0)  // ENOENT: the command has ended before
@@ -539,6 +538,7 @@ class runtime_owner {
   /// meanwhile. `environments`: the caller opens the sinks that the environment names.
   CUTRACE_NOINLINE void start_trace(const settings& s, std::uint64_t session, bool environments,
                                     std::unique_lock<std::mutex>& hold) {
+    if (abandoned_) throw error("an earlier trace of this process never ended, a sink of it holds it up");
     sessions_.reserve(sessions_.size() + 1);  // before there is a trace, which needs a session to end
     // A trace of the program's own must not overwrite what the block says of the command's, which has failed or ended.
     trace_.reset(new trace(runtime_core::own(), writer(), s, session == commands_session_ ? &status_ : nullptr));
