@@ -26,18 +26,18 @@ class request {
   constexpr request(Id id) noexcept  // NOLINT(google-explicit-constructor): markers read better without a cast
       : word_(static_cast<std::uint64_t>(id)), form_(request_form::id) {}
 
-  /// NUL-terminated text; a null pointer means no request.
+  /// NUL-terminated text; a null pointer or an empty text means no request.
   request(const char* text) noexcept  // NOLINT(google-explicit-constructor)
       : data_(text),
         size_(text != nullptr ? __builtin_strlen(text) : 0),
-        form_(text != nullptr ? request_form::text : request_form::none) {}
+        form_(size_ != 0 ? request_form::text : request_form::none) {}
 
   /// std::string, std::string_view and their like.
   template <class Text,
             std::enable_if_t<
                 std::is_convertible<decltype(static_cast<const Text*>(nullptr)->data()), const char*>::value, int> = 0>
   request(const Text& text) noexcept  // NOLINT(google-explicit-constructor)
-      : data_(text.data()), size_(text.size()), form_(request_form::text) {}
+      : data_(text.data()), size_(text.size()), form_(size_ != 0 ? request_form::text : request_form::none) {}
 
   /// `n` ids of 64 bits each.
   template <class Id>

@@ -8,6 +8,7 @@
 #include <cutrace/cutrace.hpp>
 #include <cutrace/sinks/memory.hpp>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -152,6 +153,26 @@ TEST_CASE("run-time names and texts of any length and content") {
   CHECK(cut->requests[0].name.size == 480);
   const event odd = named(stages, hostile);
   CHECK(std::string(odd.requests[0].name.data) == hostile);
+}
+
+TEST_CASE("an empty text names no request, as a null pointer does") {
+  cutrace::session trace(quiet());
+  cutrace::memory_sink& sink = trace.emplace_sink<cutrace::memory_sink>();
+  {
+    CUTRACE_STAGE("nobody's", "");
+    CUTRACE_STAGE("around", 5);
+    CUTRACE_STAGE("inside", std::string());
+    CUTRACE_MARK("mark inside", static_cast<const char*>(nullptr));
+    CUTRACE_MARK("mark with empty text", std::string_view());
+  }
+  trace.stop();
+  const std::vector<event> all = sink.events();
+  CHECK(named(all, "nobody's").request_count == 0);
+  for (const char* name : {"inside", "mark inside", "mark with empty text"}) {
+    const event e = named(all, name);
+    REQUIRE(e.request_count == 1);
+    CHECK(e.requests[0].id == 5);
+  }
 }
 
 TEST_CASE("a huge batch keeps its count, and as many ids as fit") {
