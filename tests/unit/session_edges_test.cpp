@@ -967,12 +967,15 @@ TEST_CASE("more events than the ordering window has room for: the trace says tha
   }
 }
 
+namespace {
+struct variable {
+  variable(const char* n, const char* v) : name(n) { ::setenv(n, v, 1); }
+  ~variable() { ::unsetenv(name); }
+  const char* name;
+};
+}  // namespace
+
 TEST_CASE("a variable that cannot be used never reaches the program, however late it is read") {
-  struct variable {
-    variable(const char* n, const char* v) : name(n) { ::setenv(n, v, 1); }
-    ~variable() { ::unsetenv(name); }
-    const char* name;
-  };
   std::string reported;
   cutrace::session_options o = unheard();
   o.on_error = [](const char*, const char* line, void* to) { static_cast<std::string*>(to)->append(line); };
@@ -987,6 +990,16 @@ TEST_CASE("a variable that cannot be used never reaches the program, however lat
     trace.stop();
     CHECK(sink.events().empty());
     CHECK(reported.find(std::string(name) + "=\"nonsense\"") != std::string::npos);
+    CHECK(reported.find("runs untraced") != std::string::npos);
+  }
+  {
+    const variable nowhere("CUTRACE_SINKS", "jsonl:/no/such/folder/t.jsonl");
+    reported.clear();
+    o.sinks = nullptr;
+    cutrace::session trace(o);
+    CHECK_FALSE(trace.active());
+    trace.emplace_sink<cutrace::memory_sink>();
+    CHECK(reported.find("cannot open") != std::string::npos);
     CHECK(reported.find("runs untraced") != std::string::npos);
   }
   cutrace::session_options bad = unheard();

@@ -237,7 +237,9 @@ class runtime_owner {
   void admit(session_request& r) {
     const bool inside = inside_runtime();
     if (inside && r.operation == session_operation::begin)
-      throw error("a trace of this process is just being started or ended by the same thread");
+      throw error(
+          "no session can begin in a sink, a backend or an error handler, nor where the same thread starts or ends "
+          "another one");
     if (inside) throw error("a sink, a backend or an error handler cannot use the session that calls it");
     const as_runtime whole;
     if (!early_end::own().is_armed()) return serve(r);
@@ -391,7 +393,7 @@ class runtime_owner {
       }
     } catch (...) {
       if (from_environment && !r.joined) environment_sinks_open_ = false;
-      end(r.session);
+      end(std::exchange(r.session, 0));
       throw;
     }
     if (starting_) trace_->begin_early();
