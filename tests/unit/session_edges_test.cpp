@@ -1007,4 +1007,19 @@ TEST_CASE("a variable that cannot be used never reaches the program, however lat
   CHECK_THROWS_AS(cutrace::session{bad}, cutrace::config_error);
 }
 
+TEST_CASE("a trace without a backend names who wanted none: the program, or the environment") {
+  struct detail_sink : cutrace::sink {
+    std::string detail;
+    void open(const cutrace::trace_info& info) override { detail = info.backend_detail; }
+    void write(cutrace::event_view) override {}
+  };
+  cutrace::session_options o = unheard();
+  const variable none("CUTRACE_BACKEND", "none");
+  for (const char* who : {"session_options::backend", "CUTRACE_BACKEND"}) {
+    cutrace::session trace(o);
+    CHECK(trace.emplace_sink<detail_sink>().detail == std::string("switched off by ") + who + "=none");
+    o.backend = nullptr;
+  }
+}
+
 }  // namespace session_edges_test

@@ -425,12 +425,12 @@ class trace {
   }
 
   CUTRACE_NOINLINE void no_backend(const std::string& asked) {
-    const char* const why =
+    const std::string why =
         asked == "none"
-            ? "switched off by CUTRACE_BACKEND=none"
+            ? std::string("switched off by ") + settings_.backend_option + "=none"
             : "this program was built without CUPTI: it has no GPU times, except those of backends that it adds";
-    name_backend("none", why);
-    core_.errors.report("session", why, asked != "none" && !settings_.by_command);
+    name_backend("none", why.c_str());
+    core_.errors.report("session", why.c_str(), asked != "none" && !settings_.by_command);
   }
   bool has_backend() const {
     const std::lock_guard<std::mutex> hold(info_mutex_);
