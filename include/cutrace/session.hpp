@@ -57,8 +57,9 @@ struct session_options {
 /// zeros.
 class session {
  public:
-  /// From the environment alone (CUTRACE_SINKS and the others). CUTRACE=0 makes it inert. Does not throw: a variable
-  /// that cannot be used, or a lack of memory or threads, gives one line on stderr and an inert session.
+  /// From the environment alone (CUTRACE_SINKS and the others). CUTRACE=0 makes it inert. A variable or file that
+  /// cannot be used, or a lack of memory or threads, gives one line on stderr and an inert session. @throws
+  /// config_error only in a sink, a backend or an error handler, where no session can begin.
   CUTRACE_LOCAL session();
   /// @throws config_error for an option that cannot be used; the message names it and the accepted values. What the
   /// environment asks for never throws, as above (the line goes to `on_error` if there is one).

@@ -12,7 +12,7 @@
 // Markers are noexcept and call no CUDA function; after the first one of a thread they take no lock and allocate
 // nothing. Not for signal handlers. A scope ends on the thread where it began, and all that this thread runs meanwhile
 // belongs to it: a coroutine or a fiber that is suspended in between uses a span, and adopts the span's context
-// (context.hpp) around each part that runs.
+// (context.hpp) around each part that runs. Exceptions may leave a scope, longjmp must not: it skips the scope's end.
 #pragma once
 
 #include <cutrace/config.hpp>

@@ -28,7 +28,7 @@ struct sink_stats {
   bool failed;        ///< threw or never returned, and was not called again
   char failure[160];  ///< why, or why it left events out; empty otherwise
 };
-inline constexpr std::size_t sink_limit = 16;
+inline constexpr std::size_t sink_limit = 16;  ///< sinks with statistics; further ones work, and are not listed
 
 /// Snapshot. When the session has ended, produced = delivered + sum(lost) holds exactly; while it runs, records that
 /// wait in chunks or in the ordering window are `pending`.
