@@ -564,17 +564,20 @@ TEST_CASE("a session that leaves a trace with interruptions knows which part of 
   CHECK(stages == 4);
 }
 
+namespace {
+/// Starts when the test lets it.
+struct slow_start : emitting_backend {
+  std::atomic<bool> starts{false}, goes_on{false};
+  cutrace::backend_status start(cutrace::event_writer& w) override {
+    const cutrace::backend_status status = emitting_backend::start(w);
+    starts = true;
+    while (!goes_on) std::this_thread::yield();
+    return status;
+  }
+};
+}  // namespace
+
 TEST_CASE("a session that joins while the backend of the first one starts gets the GPU work of its calls") {
-  /// Starts when the test lets it.
-  struct slow_start : emitting_backend {
-    std::atomic<bool> starts{false}, goes_on{false};
-    cutrace::backend_status start(cutrace::event_writer& w) override {
-      const cutrace::backend_status status = emitting_backend::start(w);
-      starts = true;
-      while (!goes_on) std::this_thread::yield();
-      return status;
-    }
-  };
   static slow_start* gpu = nullptr;
   gpu = new slow_start;  // the first session's
   static const cutrace::detail::backend_registration known("slow start", false,
@@ -596,6 +599,34 @@ TEST_CASE("a session that joins while the backend of the first one starts gets t
   }
   CHECK(calls == 1);
   CHECK(kernels == 1);
+}
+
+TEST_CASE("what another session gets alone, while the first one starts, does not count for the first one") {
+  static slow_start* gpu = nullptr;
+  gpu = new slow_start;  // the first session's
+  static const cutrace::detail::backend_registration known("slow start 2", false,
+                                                           []() -> cutrace::backend* { return gpu; });
+  cutrace::session_options o = unheard();
+  o.backend = "slow start 2";
+  cutrace::memory_sink sink;
+  std::thread first([&] {
+    cutrace::session of_thread(o);
+    of_thread.add_sink(sink);
+    CUTRACE_STAGE("first's");
+  });
+  while (!gpu->starts) std::this_thread::yield();
+  {
+    cutrace::session second(traced::quiet());
+    for (int i = 0; i < 10; ++i) {
+      CUTRACE_STAGE("second's");
+    }
+  }
+  gpu->goes_on = true;
+  first.join();
+  const std::vector<event> seen = sink.events();
+  const auto is_stage = [](const event& e) { return e.kind == event_kind::stage; };
+  CHECK(sink.totals().by_kind[static_cast<std::size_t>(event_kind::stage)] ==
+        static_cast<std::uint64_t>(std::count_if(seen.begin(), seen.end(), is_stage)));
 }
 
 TEST_CASE("a session that leaves cuts no window of those that stay") {

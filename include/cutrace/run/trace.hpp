@@ -209,6 +209,7 @@ class trace {
   /// so that the work which has not ended is delivered now, unless they have sinks, for which it would lose its times.
   CUTRACE_NOINLINE void close_session(std::uint64_t session, bool recording_is_over) {
     asked_to_end_ = read_anchor(start_.monotonic_ns);
+    begin_delivery();  // where the trace still starts: the first sinks to come have seen nothing of what this one gets
     const std::uint64_t until_ns = core_.scale.now_ns();
     pump_.stop_of(session, settings_.stop_deadline_ms);
     const bool at_once = recording_is_over && !others_listen(session);
