@@ -23,6 +23,8 @@ void check_against_sorted(std::vector<std::uint64_t> list) {
     CAPTURE(percent);
     CHECK(reported <= exact * (1 + 1.0 / 32));
     CHECK(reported >= exact * (1 - 1.0 / 32));
+    CHECK(h.percentile_ns(percent) >= list.front());
+    CHECK(h.percentile_ns(percent) <= list.back());
   }
 }
 
@@ -35,6 +37,7 @@ TEST_CASE("duration histogram: nothing, and one") {
   CHECK(h.percentile_ns(1) == 0);
   CHECK(h.percentile_ns(100) == 0);
   check_against_sorted({UINT64_MAX});
+  check_against_sorted({1000000});  // not the middle of its bucket
   check_against_sorted({15, 16, 17, 31, 32, 33});
 }
 

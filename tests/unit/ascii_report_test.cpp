@@ -125,8 +125,8 @@ HOST CALLS                                        count     total      p50      
 
 GPUS                                    busy of trace  of span   kernels      idle     gaps  streams
   0 NVIDIA H200                       400 ns   40.0 %   80.0 %    300 ns    100 ns        1        1
-    Span: first to last work. Idle: gaps in it; half of them are shorter than 101 ns, 90 % than 101
-    ns, 99 % than 101 ns.
+    Span: first to last work. Idle: gaps in it; half of them are shorter than 100 ns, 90 % than 100
+    ns, 99 % than 100 ns.
 
 SUMMARY
   calls     driver 4, runtime 0

@@ -20,6 +20,8 @@ class duration_histogram {
     std::uint32_t& n = counts_[b - first_];
     n += n != UINT32_MAX;
     ++total_;
+    shortest_ns_ = std::min(shortest_ns_, ns);
+    longest_ns_ = std::max(longest_ns_, ns);
   }
 
   /// Takes back one `add` of the same duration.
@@ -33,14 +35,15 @@ class duration_histogram {
   std::uint64_t count() const noexcept { return total_; }
 
   /// The nearest-rank percentile, `percent` from 1 to 100: the middle of the bucket that holds the duration with rank
-  /// ceil(percent / 100 * count). Exact below 16 ns, else within 1/32. 0 where nothing was added.
+  /// ceil(percent / 100 * count), but within the durations that were added. Exact below 16 ns, else within 1/32. 0
+  /// where nothing was added.
   CUTRACE_NOINLINE std::uint64_t percentile_ns(unsigned percent) const noexcept {
     std::uint64_t below = total_ / 100 * percent + (total_ % 100 * percent + 99) / 100;  // ranks to pass
     for (std::size_t i = 0; i < counts_.size(); ++i) {
-      if (counts_[i] >= below) return middle_of(first_ + i);
+      if (counts_[i] >= below) return std::clamp(middle_of(first_ + i), shortest_ns_, longest_ns_);
       below -= counts_[i];
     }
-    return counts_.empty() ? 0 : middle_of(first_ + counts_.size() - 1);
+    return longest_ns_;
   }
 
  private:
@@ -71,6 +74,7 @@ class duration_histogram {
   std::vector<std::uint32_t> counts_;  ///< of the buckets from `first_` on
   std::size_t first_ = 0;
   std::uint64_t total_ = 0;
+  std::uint64_t shortest_ns_ = UINT64_MAX, longest_ns_ = 0;
 };
 
 }  // namespace analysis
