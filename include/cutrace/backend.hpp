@@ -3,6 +3,10 @@
 // it only as class backend; it knows the runtime only as the event_writer that start gets. Ticks, raw frame: clock.hpp.
 #pragma once
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/clock.hpp>
@@ -10,6 +14,21 @@
 #include <cutrace/twin_choice.hpp>
 
 CUTRACE_BEGIN_NAMESPACE
+
+/// For overflow_policy::wait: holds the calling thread up until `done()` is true, for `us` microseconds at most. The
+/// pauses grow to 51 ms: hundreds of threads that look at once would take the processors from those that make room.
+/// Keeps errno. By a system call of its own, since pthread_cancel ends threads in nanosleep.
+template <class Done>
+void wait_for_room(std::uint32_t us, Done done) noexcept {
+  if (done()) return;
+  const int program_errno = errno;
+  const std::uint64_t until_ns = clock::monotonic_ns() + std::uint64_t{us} * 1000;
+  for (timespec pause{0, 50000}; clock::monotonic_ns() < until_ns; pause.tv_nsec *= pause.tv_nsec < 50000000 ? 2 : 1) {
+    ::syscall(SYS_nanosleep, &pause, nullptr);
+    if (done()) break;
+  }
+  errno = program_errno;
+}
 
 /// A call of the driver or the runtime API that has ended, on the host.
 struct api_call {

@@ -17,11 +17,11 @@ CUTRACE_BEGIN_NAMESPACE
 class sink;
 class backend;
 
-/// What a thread does when no chunk (memory for its records) is free, and before a call that makes GPU work when the
-/// collector lags behind and half of the activity buffers (memory for GPU records) are taken.
+/// What a thread does when no chunk (memory for its records) is free, and before a call that makes GPU work when half
+/// of the activity buffers (memory for GPU records) are taken.
 enum class overflow_policy : std::uint8_t {
   drop,  ///< the event is counted as lost (chunk_full, buffer_limit); the application never waits. Default.
-  wait,  ///< the thread waits up to `overflow_wait_us` for the collector, then goes on. For tests and batch jobs.
+  wait,  ///< the thread waits up to `overflow_wait_us` for room, then goes on. For tests and batch jobs.
 };
 
 /// All fields have a default. Where a field is at its default, the environment variable named beside it applies.
@@ -30,7 +30,7 @@ struct session_options {
   const char* backend = nullptr;                     ///< "auto", "cupti", "sim", "none"; CUTRACE_BACKEND
   std::size_t memory_limit_bytes = 0;                ///< 0: 48 MiB; CUTRACE_MEMORY_LIMIT ("64M")
   overflow_policy overflow = overflow_policy::drop;  ///< CUTRACE_OVERFLOW ("drop", "wait")
-  std::uint32_t overflow_wait_us = 10000;
+  std::uint32_t overflow_wait_us = 1000000;
   bool emit_nvtx = false;                 ///< stages are NVTX ranges for other tools, too; CUTRACE_NVTX ("1")
   const char* sample = nullptr;           ///< record in windows: "200ms/20s", "requests"; CUTRACE_SAMPLE
   bool omit_command_line = false;         ///< the trace has no command line; CUTRACE_COMMAND_LINE ("0")

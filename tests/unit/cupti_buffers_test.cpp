@@ -180,18 +180,43 @@ TEST_CASE("cupti buffers: threads that take and give never share one, and none g
   CHECK(bytes_of(p.take_all()) == 6 * large);
 }
 
-TEST_CASE("cupti buffers: nobody waits unless the collector has buffers to read and more than half are taken") {
+TEST_CASE("cupti buffers: nobody waits unless more than half of what unfinished work leaves are taken") {
   constexpr std::uint32_t forever_us = 4000000000;
+  const auto nobody = [] { FAIL_CHECK("a flush is asked for"); };
+  pool p;
+  p.allow(8 * large);
+  p.wait_for_room(forever_us, nobody);  // all free
+  const std::vector<unsigned char*> four = {p.take(), p.take(), p.take(), p.take()};
+  p.wait_for_room(forever_us, nobody);  // half are free
+  p.flushed();
+  for (std::size_t i = 0; i < 2 * large / little; ++i) p.take();
+  p.wait_for_room(forever_us, nobody);  // half of what the flush left is free
+  int asked = 0;
+  p.take();
+  p.wait_for_room(200, [&] { ++asked; });
+  CHECK(asked != 0);
+  p.take_all();
+  p.flushed();
+  p.wait_for_room(forever_us, nobody);  // all taken, and a flush could not get one back
+  for (unsigned char* b : four) p.returned(b);
+  p.wait_for_room(200, nobody);  // in vain: these are the collector's
+  p.close();
+  p.wait_for_room(forever_us, nobody);
+}
+
+TEST_CASE("cupti buffers: who waits for what CUPTI has asks for a flush until one has ended") {
   pool p;
   p.allow(4 * large);
-  p.wait_for_room(forever_us);  // all free
-  unsigned char* const two[] = {p.take(), p.take()};
-  const std::vector<pool::taken> rest = p.take_all();
-  p.wait_for_room(forever_us);  // all taken, but the collector could not give one back
-  p.queued(true);
-  for (unsigned char* b : two) p.give(b, 0);
-  p.wait_for_room(forever_us);  // half are free
-  CHECK(p.out() == rest.size());
+  const std::vector<pool::taken> all = p.take_all();
+  int asked = 0;
+  p.wait_for_room(4000000000, [&] {
+    if (++asked == 3) p.flushed();
+  });
+  CHECK(asked == 3);
+  for (const pool::taken& b : all) p.returned(b.bytes);
+  asked = 0;
+  p.wait_for_room(200, [&] { ++asked; });  // the collector has them
+  CHECK(asked == 0);
 }
 
 TEST_CASE("cupti buffers: who waits goes on when the collector has given back, and after the time allowed") {
@@ -199,17 +224,16 @@ TEST_CASE("cupti buffers: who waits goes on when the collector has given back, a
   p.allow(4 * large);
   unsigned char* const two[] = {p.take(), p.take()};
   unsigned char* const small = p.take();
-  p.queued(true);
+  const auto nothing = [] {};
   errno = 77;
-  p.wait_for_room(200);  // in vain
+  p.wait_for_room(200, nothing);  // in vain
   CHECK(errno == 77);
   CHECK(p.out() == 3);
   std::thread collector([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    p.queued(false);
     p.give(two[0], 0);
   });
-  p.wait_for_room(4000000000);
+  p.wait_for_room(4000000000, nothing);
   collector.join();
   CHECK(p.out() == 2);
   p.give(small, 0);
@@ -227,14 +251,14 @@ TEST_CASE("cupti buffers: those that CUPTI has are counted, and whose records th
         &all);
     return all;
   };
-  CHECK(p.at_cupti() == 0);
+  CHECK(p.at_cupti_bytes() == 0);
   unsigned char* first = p.take(100);
   unsigned char* second = p.take(200);
-  CHECK(p.at_cupti() == 2);
+  CHECK(p.at_cupti_bytes() == 2 * large);
   p.returned(first);
-  CHECK(p.at_cupti() == 1);
+  CHECK(p.at_cupti_bytes() == large);
   p.returned(second);
-  CHECK(p.at_cupti() == 0);  // both wait for the collector
+  CHECK(p.at_cupti_bytes() == 0);  // both wait for the collector
   REQUIRE(held().size() == 2);
   CHECK(held()[0].thread == pool::me);
   CHECK(held()[0].since_ns + held()[1].since_ns == 300);

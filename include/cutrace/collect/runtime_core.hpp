@@ -6,8 +6,8 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <sched.h>
 
+#include <cutrace/backend.hpp>
 #include <cutrace/base/helper_thread.hpp>
 #include <cutrace/collect/clock_map.hpp>
 #include <cutrace/collect/correlation_ring.hpp>
@@ -153,12 +153,11 @@ struct runtime_core {
     chunk* c = take_or_reuse(t, records);
     const std::uint32_t wait_us = overflow_wait_us.load(std::memory_order_relaxed);
     if (c != nullptr || wait_us == 0) return c;
-    const std::uint64_t until = clock::monotonic_ns() + std::uint64_t{wait_us} * 1000;
-    do {
-      wake.signal();
-      sched_yield();
+    wait_for_room(wait_us, [&] {
       c = take_or_reuse(t, records);
-    } while (c == nullptr && clock::monotonic_ns() < until);
+      if (c == nullptr) wake.signal();
+      return c != nullptr;
+    });
     return c;
   }
 

@@ -159,8 +159,7 @@ TEST_CASE("faults: activity buffers run out, which is counted") {
                                {{"CUTRACE_MEMORY_LIMIT", "1M"},
                                 {"CUTRACE_FLUSH_PERIOD_MS", "60000"},  // none comes back meanwhile
                                 {"CUTRACE_WINDOW_MS", "60000"},        // which bounds that period
-                                {"CUTRACE_SIM_FAULTS", version},
-                                {"CUTRACE_OVERFLOW", "wait"}},
+                                {"CUTRACE_SIM_FAULTS", version}},
                                arguments);
       CAPTURE(o.all_lines());
       check_unchanged(o, as);

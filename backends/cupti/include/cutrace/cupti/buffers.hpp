@@ -9,12 +9,9 @@
 #pragma once
 
 #include <sys/mman.h>
-#include <time.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -91,8 +88,8 @@ class buffer_pool : public activity_buffers {
     found->of[piece] = {thread, true, now_ns};
     size = is_small ? small_bytes : large_bytes;
     out_.fetch_add(1, std::memory_order_relaxed);
-    at_cupti_.fetch_add(1, std::memory_order_relaxed);
     out_bytes_.fetch_add(size, std::memory_order_relaxed);
+    at_cupti_bytes_.fetch_add(size, std::memory_order_relaxed);
     return base + piece * small_bytes;
   }
 
@@ -101,11 +98,13 @@ class buffer_pool : public activity_buffers {
     const std::lock_guard<std::mutex> hold(lock_);
     const place p = place_of(b);
     p.where->of[p.piece].at_cupti = false;
-    at_cupti_.fetch_sub(1, std::memory_order_relaxed);
+    at_cupti_bytes_.fetch_sub(p.where->divided ? small_bytes : large_bytes, std::memory_order_relaxed);
   }
 
-  /// Buffers that CUPTI has. Any thread.
-  std::uint32_t at_cupti() const noexcept { return at_cupti_.load(std::memory_order_relaxed); }
+  /// Bytes of the buffers that CUPTI has. Any thread.
+  std::size_t at_cupti_bytes() const noexcept { return at_cupti_bytes_.load(std::memory_order_relaxed); }
+  /// A flush has ended: what CUPTI has now is held back by unfinished work. Any thread.
+  void flushed() noexcept { unfinished_bytes_.store(at_cupti_bytes(), std::memory_order_relaxed); }
   /// Bytes that unfinished work holds back: of each thread whose oldest buffer CUPTI has had since `until_ns` (raw
   /// frame) or longer, all buffers but the newest, the only one that is still written to. Any thread.
   std::size_t held_back_bytes(std::uint64_t until_ns) const {
@@ -156,29 +155,20 @@ class buffer_pool : public activity_buffers {
     return pieces * small_bytes;
   }
 
-  /// true: a completed buffer begins to wait for the collector; false: the buffer waits no more.
-  void queued(bool now) noexcept { queued_.fetch_add(now ? 1u : ~0u, std::memory_order_relaxed); }
-
-  /// Holds the calling thread up, `us` microseconds at most, while the collector has buffers to read and less than half
-  /// of the memory is free. For overflow_policy::wait, before a call that makes GPU work: half of the memory must be
-  /// left for the records, which come later.
-  void wait_for_room(std::uint32_t us) const noexcept {
-    if (!crowded()) return;
-    const int program_errno = errno;
-    const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(us);
-    do {
-      const timespec moment{0, 50000};
-      ::nanosleep(&moment, nullptr);
-    } while (crowded() && std::chrono::steady_clock::now() < until);
-    errno = program_errno;
+  /// Holds the calling thread up, `us` microseconds at most, while less is free than half of the memory that unfinished
+  /// work leaves. For overflow_policy::wait, before a call that makes GPU work: the other half must be left for the
+  /// records, which come later. Calls `ask_for_flush()` while CUPTI, not the collector, has what is missing.
+  template <class Ask>
+  void wait_for_room(std::uint32_t us, Ask ask_for_flush) const noexcept {
+    cutrace::wait_for_room(us, [&] {
+      if (crowded_by(at_cupti_bytes())) ask_for_flush();
+      return !crowded_by(out_bytes_.load(std::memory_order_relaxed));
+    });
   }
 
   /// Buffers that CUPTI or the collector has. `limit_bytes`: the most memory that all buffers together may take.
   std::uint32_t out() const noexcept { return out_.load(std::memory_order_relaxed); }
-  std::size_t limit_bytes() const noexcept {
-    const std::lock_guard<std::mutex> hold(lock_);
-    return limit_ * large_bytes;
-  }
+  std::size_t limit_bytes() const noexcept { return limit_.load(std::memory_order_relaxed) * large_bytes; }
 
  private:
   static constexpr unsigned pieces_a_slot = large_bytes / small_bytes;
@@ -225,21 +215,22 @@ class buffer_pool : public activity_buffers {
         for (; left != 0; left &= left - 1) take(s.of[__builtin_ctzll(left)], s.divided ? small_bytes : large_bytes);
       }
   }
-  bool crowded() const noexcept {
-    return queued_.load(std::memory_order_relaxed) != 0 &&
-           2 * out_bytes_.load(std::memory_order_relaxed) > limit_bytes();
+  /// Work is unfinished as of the last flush; what has come back since is not.
+  bool crowded_by(std::size_t bytes) const noexcept {
+    const std::size_t unfinished = std::min(unfinished_bytes_.load(std::memory_order_relaxed), at_cupti_bytes());
+    return !is_closed() && 2 * bytes > limit_bytes() + unfinished;
   }
 
   mutable std::mutex lock_;  ///< taken a few times a buffer
   std::vector<region> regions_;
-  std::size_t slots_ = 0;  ///< of all regions
-  std::size_t limit_ = 0;  ///< slots that may be in use
+  std::size_t slots_ = 0;              ///< of all regions
+  std::atomic<std::size_t> limit_{0};  ///< slots that may be in use; written with the lock held
   std::size_t used_ = 0;
   std::atomic<bool> closed_{false};  ///< written with the lock held
   std::atomic<std::uint32_t> out_{0};
-  std::atomic<std::uint32_t> at_cupti_{0};
   std::atomic<std::size_t> out_bytes_{0};
-  std::atomic<std::uint32_t> queued_{0};
+  std::atomic<std::size_t> at_cupti_bytes_{0};
+  std::atomic<std::size_t> unfinished_bytes_{0};  ///< see flushed
 };
 
 }  // namespace CUTRACE_LOCAL

@@ -58,8 +58,9 @@ struct callbacks {
                                      const CUpti_CallbackData& call) noexcept {
     const unsigned traits = p.recipes[cbid].traits();
     const std::uint32_t wait_us = p.overflow_wait_us.load(std::memory_order_relaxed);
+    if (wait_us != 0 && (traits & call_recipe::makes_work) != 0)
+      p.buffers.wait_for_room(wait_us, [&w] { w.request_poll(); });
     if ((traits & call_recipe::uses_graph_gate) != 0) p.graphs.enter();
-    if (wait_us != 0 && (traits & call_recipe::makes_work) != 0) p.buffers.wait_for_room(wait_us);
     *call.correlationData = 0;
     if ((traits & call_recipe::only_result) != 0) return;
     *call.correlationData = w.begin_call(cbid, call.correlationId, (traits & call_recipe::makes_work) != 0);
@@ -216,7 +217,7 @@ struct callbacks {
                                         std::size_t valid) {
     process_state& p = process_state::get();
     if (buffer == nullptr) return;
-    p.completing.fetch_add(1);  // before `writer` is read and before at_cupti() falls
+    p.completing.fetch_add(1);  // before `writer` is read and before at_cupti_bytes() falls
     hand_back(p, buffer, size, valid);
     p.completing.fetch_sub(1);
   }
@@ -229,9 +230,7 @@ struct callbacks {
       const bool forced = p.forcing.load(std::memory_order_acquire);
       const activity_buffer full{buffer, valid, p.decoder.load(std::memory_order_acquire),
                                  forced ? &decode<true> : &decode<false>, &release};
-      p.buffers.queued(true);
       if (w->submit(full)) return;
-      p.buffers.queued(false);
     }
     if (w != nullptr && valid != 0) w->count_loss(loss_cause::buffer_limit, count_records(p, buffer, valid));
     if (discard)
@@ -284,9 +283,7 @@ struct callbacks {
   }
 
   static void release(const activity_buffer& b) {
-    buffer_pool& buffers = process_state::get().buffers;
-    buffers.queued(false);
-    buffers.give(static_cast<unsigned char*>(b.data), b.valid_bytes);
+    process_state::get().buffers.give(static_cast<unsigned char*>(b.data), b.valid_bytes);
   }
 };
 

@@ -71,7 +71,7 @@ class cupti_backend final : public backend {
       // A call that was under way when the kinds were switched off may have a buffer that CUPTI does not know of yet.
       process_state& p = process_state::get();
       const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(deadline_ms);
-      for (flushing_.force(); p.buffers.at_cupti() + p.completing.load() != 0; flushing_.force()) {
+      for (flushing_.force(); p.buffers.at_cupti_bytes() + p.completing.load() != 0; flushing_.force()) {
         if (std::chrono::steady_clock::now() >= until) break;
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
       }
@@ -123,9 +123,9 @@ class cupti_backend final : public backend {
   /// keep buffers, so the wait ends when none has come back for ten milliseconds, and after a quarter of a second in
   /// any case: threads that go on launching may ask for buffers for ever, and no later session would get CUPTI.
   static void wait_for_buffers(process_state& p) noexcept {
-    std::uint32_t before = ~std::uint32_t{0};
+    std::size_t before = ~std::size_t{0};
     for (int quiet = 0, turns = 0; quiet < 10 && turns < 250; ++quiet, ++turns) {
-      const std::uint32_t now = p.buffers.at_cupti() + p.completing.load();
+      const std::size_t now = p.buffers.at_cupti_bytes() + p.completing.load();
       if (now == 0) return;
       if (now != before) quiet = 0;
       before = now;

@@ -57,7 +57,7 @@ class flushing {
     if (!faulted_ && p.faulted.load(std::memory_order_acquire)) {
       faulted_ = true;
       force();
-    } else if (p.buffers.at_cupti() != 0) {
+    } else if (p.buffers.at_cupti_bytes() != 0) {
       plain();
       if (now_ns() - forced_ns_ >= second_ns && is_held_back()) force();
     } else {
@@ -83,6 +83,7 @@ class flushing {
     if (!p.clock_registered) p.clock.compare(*writer_, p.api.cuptiGetTimestamp);
     p.flushes.fetch_add(1, std::memory_order_relaxed);
     complain(*writer_, "cuptiActivityFlushAll, GPU records come late or never", p.api.cuptiActivityFlushAll(flags));
+    p.buffers.flushed();
     callbacks::settle_places(p, *writer_);
     count_dropped();
   }
