@@ -999,6 +999,31 @@ TEST_CASE("more events than the ordering window has room for: the trace says tha
 }
 
 namespace {
+struct sleepy_sink final : cutrace::sink {
+  const char* name() const noexcept override { return "sleepy"; }
+  void write(cutrace::event_view) override { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }
+};
+}  // namespace
+
+TEST_CASE("stages and calls without room count as one lost event each, and openings of stages as none") {
+  cutrace::session_options o = traced::quiet();
+  o.memory_limit_bytes = 1 << 20;
+  traced t(o);
+  t.trace.emplace_sink<sleepy_sink>();
+  constexpr std::uint64_t steps = 50000;
+  for (std::uint64_t i = 0; i < steps; ++i) {
+    CUTRACE_STAGE("step");
+    cutrace::api_call call = t.gpu.begin();  // the collector is to know the stage from here on
+    t.gpu.end(call);
+  }
+  t.trace.stop();
+  const cutrace::stats s = t.trace.stats();
+  const auto count = [&](event_kind k) { return s.by_kind[static_cast<std::size_t>(k)]; };
+  REQUIRE(s.lost_total() > 0);
+  CHECK(count(event_kind::stage) + count(event_kind::api) + s.lost_total() == 2 * steps);
+}
+
+namespace {
 struct variable {
   variable(const char* n, const char* v) : name(n) { ::setenv(n, v, 1); }
   ~variable() { ::unsetenv(name); }

@@ -80,7 +80,7 @@ struct runtime_core {
     return t;
   }
 
-  /// Next chunk for a thread whose own has no room for `records` more. Owning thread.
+  /// Next chunk for a thread whose own has no room for `records` more. `from`: as for table::refill. Owning thread.
   record* refill(traced_thread* t, std::uint32_t records, slot* from) noexcept {
     if (forked.load(std::memory_order_relaxed)) {
       if (from != nullptr) from->gate.store(gate_off, std::memory_order_release);
@@ -92,7 +92,7 @@ struct runtime_core {
       return t->cursor;
     }
     if (c == nullptr) {
-      t->lost.store(t->lost.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+      if (from != nullptr) t->lost.store(t->lost.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
       wake.signal();
       return nullptr;
     }

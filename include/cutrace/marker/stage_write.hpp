@@ -58,11 +58,13 @@ inline record* put_request(record* at, const request& q) noexcept {
 
 /// Announces a running stage to the collector, with its texts and batch, at most once for each stage and trace. A trace
 /// that begins while the stage runs gets the stage's identity, but not the texts, which an earlier trace has received.
+/// Without room no event is lost: events that refer to the stage count as lacking it.
 CUTRACE_LOCAL CUTRACE_NOINLINE inline void write_open(thread_state* t, stage_frame& f, const char* name,
                                                       const request& q) noexcept {
   const std::size_t name_size = name != nullptr ? __builtin_strlen(name) : 0;
   const std::uint32_t extra = (name != nullptr ? text_records(name_size) : 0) + request_records(q);
-  record* r = reserve(t, extra + 1);
+  record* r =
+      t->limit - t->cursor > static_cast<std::ptrdiff_t>(extra) ? t->cursor : t->owner->refill(t, extra + 1, nullptr);
   f.set_announced_in(t->trace_number.load(std::memory_order_relaxed));
   if (r == nullptr) return;
   if (name != nullptr) r = put_text(r, 0, name, name_size);

@@ -91,7 +91,8 @@ struct table {
   const char* version;
   /// State of the calling thread; nullptr when tracing is off for good (after fork) or memory ran out. Any thread.
   thread_state* (*attach_thread)(slot*) noexcept;
-  /// Room for `records` more in one chunk; nullptr when there is none, one event then counts as lost. Owning thread.
+  /// Room for `records` more in one chunk; nullptr when there is none, and one event then counts as lost if a slot is
+  /// given. Owning thread.
   record* (*refill)(thread_state*, std::uint32_t records, slot*) noexcept;
   /// Gives the site its id (counters and gauges: its cell, too). Lock-free, allocates nothing, idempotent. Any thread.
   void (*register_site)(site*) noexcept;
