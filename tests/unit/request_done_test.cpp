@@ -123,6 +123,35 @@ TEST_CASE("a request's text is there when it is reported, whatever became of the
   }
 }
 
+TEST_CASE("request_done: a request that a batch names several times counts once, as in the report") {
+  one_request step(7);
+  std::vector<event> events = step.events;
+  const auto served_by = [&](const std::vector<request_ref>& batch) {
+    for (event& e : events) {
+      e.requests = batch.data();
+      e.request_count = e.request_total = static_cast<std::uint32_t>(batch.size());
+    }
+    request_watch watch(quick());
+    for (const event& e : events) watch.add(e);
+    watch.finish();
+    const std::vector<request_done> done = watch.done();
+    const std::map<std::uint64_t, request_cost> costs = cost_by_report(events);
+    check_all(done, costs);
+    return costs.at(7);
+  };
+  const request_ref a = sample::request_id(7), b = sample::request_id(8);
+  const request_cost alone = served_by({a, a, a});  // its sequences
+  CHECK(alone.stages == 1);
+  CHECK(alone.batches == 0);
+  CHECK(alone.execution_alone_ns == 20);
+  CHECK(alone.queue_ns == 10);
+  const request_cost shared = served_by({a, b, a});
+  CHECK(shared.stages == 1);
+  CHECK(shared.execution_in_batches_ns == 20);
+  CHECK(shared.queue_ns == 10);
+  CHECK(shared.estimated_share_ns == 10);
+}
+
 TEST_CASE("request_done: of random traces the same numbers as the report's, whenever stages settle") {
   for (std::uint32_t seed = 1; seed <= 400; ++seed) {
     CAPTURE(seed);

@@ -238,6 +238,7 @@ class request_watch {
 
   CUTRACE_ONE_COPY watched_stage* new_stage(const event& e, std::int64_t begin_ns) {
     std::vector<std::uint64_t> wanted;
+    std::uint32_t repeats = 0;
     for (std::uint32_t i = 0; i < e.request_count; ++i) {
       const request_ref& r = e.requests[i];
       const reported& t = reported_[place_of(r.id)];
@@ -246,14 +247,17 @@ class request_watch {
         ++too_late_;
         continue;
       }
-      if (std::find(wanted.begin(), wanted.end(), r.id) == wanted.end()) wanted.push_back(r.id);
+      if (std::find(wanted.begin(), wanted.end(), r.id) == wanted.end())
+        wanted.push_back(r.id);
+      else
+        ++repeats;
     }
     if (wanted.empty()) return nullptr;
     if (stages_.size() >= limits_.stages) make_room_for_stages();
     if (requests_.size() + wanted.size() > limits_.requests) make_room_for_requests();
     watched_stage& s = stages_[e.stage_id];
     s.id = e.stage_id;
-    s.total = std::max(e.request_total, e.request_count);
+    s.total = std::max(e.request_total, e.request_count) - repeats;
     s.again = s.ended = s.approximate = settled_[place_of(e.stage_id)] == e.stage_id;
     for (const std::uint64_t id : wanted) {
       open_request& r = requests_[id];

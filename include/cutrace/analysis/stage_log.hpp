@@ -67,8 +67,7 @@ class stage_log {
     const std::uint32_t n = r.id == e.stage_id ? r.number : find_or_add(e.stage_id);
     stage_instance& s = instances_[n];
     s.name = names.number(e.name);
-    if (s.requests == 0) name_requests(s, e);
-    s.request_total = std::max(s.request_total, e.request_total);
+    name_requests(s, e);
     if (e.stage.adopted) return parts_.push_back({v, n, thread});
     if (s.ended) return;  // an id that came twice: the first one counts
     s.parent = e.stage.parent;
@@ -130,8 +129,9 @@ class stage_log {
 
   std::size_t memory_bytes() const noexcept {
     return instances_.memory_bytes() + parts_.memory_bytes() + index_bytes * (index_.size() + request_index_.size()) +
-           index_bytes * list_index_.size() + 8 * request_ids_.capacity() + 4 * request_texts_.capacity() +
-           4 * request_lists_.capacity() + 4 * lists_.capacity();
+           index_bytes * list_index_.size() + 8 * request_ids_.capacity() +
+           4 * (request_texts_.capacity() + listed_in_.capacity()) + 4 * request_lists_.capacity() +
+           4 * lists_.capacity();
   }
 
  private:
@@ -148,21 +148,32 @@ class stage_log {
     return n;
   }
 
-  /// Nested stages and steps of the same requests name the same list again: it is kept once, and has one number.
   void name_requests(stage_instance& s, const event& e) {
-    if (e.request_count == 0 || !requests_) return;
-    s.request_total = e.request_total;
-    const auto same = [](std::uint64_t id, const request_ref& r) { return id == r.id; };
-    if (last_ids_.size() == e.request_count && std::equal(last_ids_.begin(), last_ids_.end(), e.requests, same)) {
-      s.requests = last_list_;
+    if (!requests_) return;
+    if (e.request_count == 0) {
+      s.request_total = std::max(s.request_total, e.request_total);
       return;
     }
+    const auto same = [](std::uint64_t id, const request_ref& r) { return id == r.id; };
+    if (last_ids_.size() != e.request_count || !std::equal(last_ids_.begin(), last_ids_.end(), e.requests, same))
+      find_list(e);
+    if (s.requests == 0) s.requests = last_list_;
+    s.request_total = std::max(s.request_total, e.request_total - std::min(e.request_total, last_repeats_));
+  }
+
+  /// Nested stages and steps of the same requests name the same list again: it is kept once, and has one number. A
+  /// request that the list names several times, such as one of several sequences, is in it once.
+  void find_list(const event& e) {
     last_ids_.clear();
     found_.clear();
+    ++listings_;
     for (std::uint32_t i = 0; i < e.request_count; ++i) {
+      const std::uint32_t n = request(e.requests[i]);
       last_ids_.push_back(e.requests[i].id);
-      found_.push_back(request(e.requests[i]));
+      if (listed_in_[n] != listings_) found_.push_back(n);
+      listed_in_[n] = listings_;
     }
+    last_repeats_ = e.request_count - static_cast<std::uint32_t>(found_.size());
     // 0 in the index: new. Lists whose hashes agree are compared, and then only the newer one is found again.
     std::uint32_t& known = list_index_[detail::hash_bytes(reinterpret_cast<const char*>(found_.data()),
                                                           found_.size() * sizeof(found_[0]))];
@@ -172,7 +183,7 @@ class stage_log {
       known = static_cast<std::uint32_t>(lists_.size() - 1);
       lists_.push_back(static_cast<std::uint32_t>(request_lists_.size()));
     }
-    s.requests = last_list_ = known;
+    last_list_ = known;
   }
 
   std::uint32_t request(const request_ref& r) {
@@ -180,6 +191,7 @@ class stage_log {
     if (found != request_index_.end()) return found->second;
     const std::uint32_t n = static_cast<std::uint32_t>(request_ids_.size());
     request_ids_.push_back(r.id);
+    listed_in_.push_back(0);
     request_texts_.push_back(r.name.size == 0 ? 0 : request_names_.number(r.name));
     request_index_.emplace(r.id, n);
     return n;
@@ -199,12 +211,13 @@ class stage_log {
   std::vector<std::uint32_t> request_texts_;  ///< by request: number of its name
   name_table request_names_{0, 0, ""};
   detail::seeded_map<std::uint64_t, std::uint32_t> request_index_;
+  std::vector<std::uint32_t> listed_in_;      ///< by request: number of the listing that named it last
   std::vector<std::uint32_t> request_lists_;  ///< all lists, one after the other
   std::vector<std::uint32_t> lists_;          ///< begin of each in request_lists_, end of the last; list 0 is empty
   detail::seeded_map<std::uint64_t, std::uint32_t> list_index_;  ///< number of a list, by the hash of its content
   std::vector<std::uint32_t> found_;
   std::vector<std::uint64_t> last_ids_;  ///< of the list that was named last
-  std::uint32_t last_list_ = 0;
+  std::uint32_t last_list_ = 0, last_repeats_ = 0, listings_ = 0;
   recent recent_[recent_count];
 };
 
