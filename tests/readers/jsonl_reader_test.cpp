@@ -258,6 +258,9 @@ TEST_CASE("a recorded window around a missing part is cut to what was read") {
   CHECK((windows_of({0, 5}) == intervals{{0, 4000}, {4500, 9000}}));
   CHECK((windows_of({5}) == intervals{{4000, 4000}, {60000, 60000}}));
 
+  // A later part that is not given has the window that was open.
+  CHECK((windows_of({0, 1, 2, 3}) == intervals{{0, 60000}}));
+
   // Many holes and many windows are not many times many events.
   std::string bomb;
   for (int i = 0; i < 1000; ++i)
@@ -265,6 +268,30 @@ TEST_CASE("a recorded window around a missing part is cut to what was read") {
             mark(100 * i) + mark(100 * i + 50);
   for (int i = 0; i < 1000; ++i) bomb += window(0, 100000 + i);
   CHECK(try_text(bomb).read.size() < 100000);
+}
+
+TEST_CASE("what was recorded behind the last window of a trace without its end is a window, too") {
+  const auto line = [](const char* type, int from, int to, const char* more) {
+    return std::string(R"({"v":1,"type":")") + type + "\",\"ts_ns\":" + std::to_string(from) +
+           ",\"dur_ns\":" + std::to_string(to - from) + ",\"name\":\"x\"" + more + "}\n";
+  };
+  const auto windows_of = [](const std::string& text) {
+    intervals windows;
+    const tried t = try_text(text);
+    for (const cutrace::event& e : t.read)
+      if (e.kind == cutrace::event_kind::window) windows.emplace_back(e.start_ns, e.end_ns);
+    CHECK(t.o.by_kind[static_cast<std::size_t>(cutrace::event_kind::window)] == 1);
+    return windows;
+  };
+  const std::string first = header + mark(5000) + line("window", 0, 10000, "");
+  const std::string call = line("api", 50000, 52000, R"(,"api":"driver","tid":1)");
+  const std::string kernel = line("kernel", 11000, 60000, "");  // called in the window, begins behind it
+  CHECK((windows_of(first + kernel) == intervals{{0, 10000}}));
+  CHECK((windows_of(first + line("stage", 9000, 40000, "")) == intervals{{0, 10000}}));
+  CHECK((windows_of(first + call + kernel) == intervals{{0, 10000}, {50000, 60000}}));
+  CHECK((windows_of(first + mark(40000) + call) == intervals{{0, 10000}, {40000, 52000}}));
+  // With its end the trace has all of its windows.
+  CHECK((windows_of(first + call + footer) == intervals{{0, 10000}}));
 }
 
 TEST_CASE("of a file with any number of notes some MiB are kept, and the last note says so") {
@@ -303,7 +330,7 @@ TEST_CASE("a trace that is cut anywhere") {
       for (const std::size_t cut : {at, at + 1, (at + end) / 2, end - 2}) {
         CAPTURE(cut);
         const tried t = try_text(whole.substr(0, cut));
-        CHECK(t.read.size() == line - 1);
+        CHECK(t.o.events == line - 1);
         CHECK_FALSE(t.o.whole);
         CHECK(complains(t.o, "no footer"));
         CHECK(complains(t.o, "cut") == true);
@@ -340,7 +367,7 @@ TEST_CASE("a trace that is cut at any of 1,000 bytes holds each whole event befo
     CAPTURE(cut);
     const tried t = try_text(whole.substr(0, cut));
     const std::ptrdiff_t lines = std::count(whole.data() + first, whole.data() + cut, '\n');
-    REQUIRE(t.read.size() == static_cast<std::size_t>(lines) + (cut != first && whole[cut] == '\n' ? 1 : 0));
+    REQUIRE(t.o.events == static_cast<std::size_t>(lines) + (cut != first && whole[cut] == '\n' ? 1 : 0));
   }
 }
 

@@ -55,6 +55,7 @@ void feed::part_begins(std::uint32_t part) {
     if (part_ != 0 && pieces_.empty()) pieces_.push_back({facts_.start.trace_ns, 0});
     if (!pieces_.empty()) pieces_.back().second = newest_ns();
     begins_behind_hole_ = true;
+    behind_windows_ns_ = never;
   }
   part_ = part;
 }
@@ -92,8 +93,12 @@ void feed::add_in_pieces(place at) {
 /// Not for what an end says that it lacks (the file was made so from another one): that was lost or left out all along,
 /// and the other one's windows are in the file.
 void feed::add_windows(bool lacks_events) {
-  if (kinds_[static_cast<std::size_t>(cutrace::event_kind::window)] != 0) return;  // the trace itself has them
-  if (pieces_.empty()) {
+  if (kinds_[static_cast<std::size_t>(cutrace::event_kind::window)] != 0) {
+    // The trace itself has them, except the one that was open when it was cut short.
+    if (whole() || behind_windows_ns_ == never) return;
+    const std::int64_t from_ns = pieces_.empty() ? least : pieces_.back().first;
+    pieces_.assign(1, {std::max(from_ns, behind_windows_ns_), newest_ns()});
+  } else if (pieces_.empty()) {
     if (!closed_ || !lacks_events) return;  // without an end, the trace ends with its newest event
     pieces_.push_back({facts_.start.trace_ns, newest_ns()});
   } else if (!begins_behind_hole_) {

@@ -3,6 +3,7 @@
 // lacks them. Counts, marks events that come out of order, and drops descriptions that a further part repeats.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/sink.hpp>
@@ -89,8 +90,12 @@ class feed {
       mark_late(e, at);
     }
     if (CUTRACE_UNLIKELY(begins_behind_hole_) && !e.is_description() && !e.late) begin_piece(e);
-    if (CUTRACE_UNLIKELY(e.kind == cutrace::event_kind::window) && (begins_behind_hole_ || !pieces_.empty()))
-      return add_in_pieces(at);
+    if (e.start_ns >= window_end_ns_ && e.start_ns < behind_windows_ns_ && proves_recording(e))
+      behind_windows_ns_ = e.start_ns;
+    if (CUTRACE_UNLIKELY(e.kind == cutrace::event_kind::window)) {
+      window_ends(e.end_ns);
+      if (begins_behind_hole_ || !pieces_.empty()) return add_in_pieces(at);
+    }
     count(e);
     take(at);
   }
@@ -143,6 +148,7 @@ class feed {
   static constexpr std::size_t batch_limit = 2048, kept_back_limit = 512;
   static constexpr std::size_t array_limit = std::size_t{1} << 16;
   static constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
+  static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 
   /// Arrays that live until the batch after theirs is delivered: some events of a batch are kept back.
   template <class T>
@@ -189,6 +195,17 @@ class feed {
     begins_behind_hole_ = false;
     pieces_.push_back({e.end_ns, e.end_ns});
   }
+  /// Whether such an event begins in recorded time only; GPU work may begin when a window that had its call has ended.
+  static bool proves_recording(const cutrace::event& e) noexcept {
+    return e.kind == cutrace::event_kind::api || e.kind == cutrace::event_kind::mark ||
+           (e.kind == cutrace::event_kind::stage && !e.stage.adopted);
+  }
+  /// A window that the trace itself has, which does not count yet.
+  void window_ends(std::int64_t end_ns) {
+    const bool first = kinds_[static_cast<std::size_t>(cutrace::event_kind::window)] == 0;
+    window_end_ns_ = first ? end_ns : std::max(window_end_ns_, end_ns);
+    if (behind_windows_ns_ < window_end_ns_) behind_windows_ns_ = never;
+  }
   void count(const cutrace::event& e) {
     ++kinds_[static_cast<std::size_t>(e.kind)];
     if (CUTRACE_UNLIKELY(e.kind == cutrace::event_kind::loss))
@@ -227,6 +244,8 @@ class feed {
   std::uint64_t kinds_[cutrace::event_kind_count] = {}, lost_[cutrace::loss_cause_count] = {};
   std::uint64_t events_ = 0, out_of_order_ = 0, batches_ = 1;
   std::int64_t newest_ns_ = least;
+  /// End of the last window that the trace itself has, and begin of the first event that shows another one behind it.
+  std::int64_t window_end_ns_ = never, behind_windows_ns_ = never;
   /// Stretches of the trace that were read, between holes; none: no hole.
   std::vector<std::pair<std::int64_t, std::int64_t>> pieces_;
   std::uint32_t part_ = 0;  ///< number of the part that is read
