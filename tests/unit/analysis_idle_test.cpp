@@ -919,7 +919,7 @@ TEST_CASE("analysis.idle: live and peak bytes, by stage, and what was never free
       peak = std::max(peak, now);
       peak_of[stage] = std::max(peak_of[stage], live_of[stage]);
     }
-    const memory_report r = use.result();
+    const memory_report r = use.result(trace_log());
     CAPTURE(seed);
     REQUIRE(r.from_records == !calls);
     REQUIRE(r.live_bytes == now);
@@ -932,6 +932,21 @@ TEST_CASE("analysis.idle: live and peak bytes, by stage, and what was never free
     }
     const std::vector<memory_step>& steps = r.steps.begin()->second;
     REQUIRE(steps.back().live_bytes == now);
+  }
+}
+
+TEST_CASE("analysis.idle: memory whose record states no stage, as in Perfetto files, is that of the call's stage") {
+  for (const bool of_call : {false, true}) {
+    trace_analysis a;
+    argument address = sample::argument_of("dptr", argument_kind::output, 4096);
+    if (!of_call) a.add(sample::memory(memory_operation::allocate, 4096, 100, 15 * us, 1));
+    a.add(sample::api("cuMemAlloc_v2", 10 * us, 20 * us, 1, &address, 1, 100));
+    a.add(sample::stage("load", 5 * us, 50 * us, 1));
+    const memory_report m = a.finish().memory;
+    CHECK(m.from_records == !of_call);
+    REQUIRE(m.stages.size() == 1);
+    CHECK(m.stages[0].stage == "load");
+    CHECK(m.stages[0].live_bytes == 100);
   }
 }
 

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cutrace/event.hpp>
 #include <list>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "report/trace_analysis.hpp"
 #include "report/waits.hpp"
 #include "support/sample_events.hpp"
 
@@ -64,9 +66,9 @@ class program {
     table.add(e);
   }
   /// "decode: stream 7 x2", sorted.
-  std::vector<std::string> rows() const {
+  std::vector<std::string> rows() {
     std::vector<std::string> list;
-    for (const wait_row& w : table.result())
+    for (const wait_row& w : table.result(analysis::trace_log()))
       list.push_back(w.stage + ": " + analysis::name_of(w.is) + " " +
                      (w.stream_known ? std::to_string(w.stream) : std::string("?")) + " x" + std::to_string(w.count));
     std::sort(list.begin(), list.end());
@@ -99,12 +101,23 @@ TEST_CASE("waits: by stage and stream; a stream is known by work that was launch
   p.call("cuStreamSynchronize", 0xc0);
   p.call("cuStreamQuery", 0xa0);  // asks, and does not wait
   CHECK(p.rows() == rows{": stream ? x1", "decode: stream 13 x3", "prefill: stream 14 x2"});
-  const std::vector<wait_row> by_total = p.table.result();
+  const std::vector<wait_row> by_total = p.table.result(analysis::trace_log());
   CHECK(by_total[1].stage == "prefill");
   const wait_row& first = by_total[0];
   CHECK(first.total_ns == 3000);
   CHECK(first.longest_ns == 1000);
   CHECK(first.failed == 0);
+}
+
+TEST_CASE(
+    "waits: a call that states no stage, as in Perfetto and PyTorch files, has the stage around it on its thread") {
+  analysis::trace_analysis a;
+  for (const std::int64_t at : {1000, 2000, 3000}) a.add(sample::api("cuCtxSynchronize", at, at + 100, 1));
+  a.add(sample::stage("decode", 1900, 2200, 1));
+  a.add(sample::stage("step", 1500, 2500, 2));
+  std::map<std::string, std::int64_t> by_stage;
+  for (const wait_row& w : a.finish().waits) by_stage[w.stage] += w.total_ns;
+  CHECK(by_stage == std::map<std::string, std::int64_t>{{"", 200}, {"decode", 100}});
 }
 
 TEST_CASE("waits: a handle that was destroyed and given out again is another stream") {
@@ -133,7 +146,7 @@ TEST_CASE("waits: an event is of the stream on which it was recorded last") {
   p.call("cuEventSynchronize", program::none, 0xe0, 400);
   CHECK(p.rows() == rows{": event 13 x2", ": event 14 x1", ": event ? x1"});
   std::uint64_t failed = 0;
-  for (const wait_row& w : p.table.result()) failed += w.failed;
+  for (const wait_row& w : p.table.result(analysis::trace_log())) failed += w.failed;
   CHECK(failed == 1);
 }
 

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cutrace/analysis/category.hpp>
 #include <cutrace/analysis/names.hpp>
+#include <cutrace/analysis/trace_log.hpp>
 #include <map>
 #include <string>
 #include <vector>
@@ -51,9 +52,15 @@ class memory_use {
       add_call(e);
   }
 
-  CUTRACE_ONE_COPY memory_report result() const {
-    const bool records = from_records_.total.allocations + from_records_.total.frees > 0;
-    const ledger& l = records ? from_records_ : from_calls_;
+  /// @param log sealed; finds the stages of calls that do not state theirs
+  CUTRACE_ONE_COPY memory_report result(const trace_log& log) {
+    const bool records = !from_records_.empty();
+    ledger l;
+    for (const change& c : records ? from_records_ : from_calls_) {
+      const std::string stage = c.placed ? std::string() : log.stage_of_call(c.process, c.thread, c.start_ns);
+      const std::uint32_t number = stage.empty() ? c.stage : names_.number(text_of(stage));
+      c.allocates ? allocate(l, c, number) : release(l, c);
+    }
     memory_report r;
     r.from_records = records;
     r.allocations = l.total.allocations;
@@ -92,12 +99,26 @@ class memory_use {
     std::map<std::uint32_t, std::vector<memory_step>> steps;
   };
 
+  struct change {
+    std::uint64_t address;  ///< address_in_process
+    std::uint64_t bytes;
+    std::int64_t start_ns, end_ns;
+    std::uint32_t process, thread, device, stage;
+    bool placed;  ///< the event says in which stage it was made; in some formats none does
+    bool allocates;
+  };
+
   void add_record(const event& e) {
     if (in_host_memory(e)) return;
-    if (e.memory.operation == memory_operation::allocate)
-      allocate(from_records_, e, address_in_process(e, e.memory.address), e.memory.bytes);
-    else
-      release(from_records_, e, e.memory.address == 0 ? 0 : address_in_process(e, e.memory.address));
+    add_change(from_records_, e, e.memory.operation == memory_operation::allocate, e.memory.address, e.memory.bytes);
+  }
+  void add_change(std::vector<change>& to, const event& e, bool allocates, std::uint64_t address, std::uint64_t bytes) {
+    if (address == 0 && !allocates) return;  // frees nothing
+    const interval when = interval_of(e);
+    const bool placed = e.stage_id != 0 || e.stage_name.size != 0;
+    const std::uint32_t stage = e.stage_name.size == 0 ? 0 : names_.number(e.stage_name);
+    to.push_back({address_in_process(e, address), bytes, when.start_ns, when.end_ns, e.process_id, e.thread_id,
+                  e.device, stage, placed, allocates});
   }
 
   void add_call(const event& e) {
@@ -107,9 +128,8 @@ class memory_use {
     for (std::uint32_t i = 0; i < e.api.argument_count; ++i) {
       const argument& a = e.api.arguments[i];
       if (is == kind::allocates && a.kind == argument_kind::output && e.api.bytes > 0 && a.value != 0)
-        return allocate(from_calls_, e, address_in_process(e, a.value), e.api.bytes);
-      if (is == kind::frees && a.kind == argument_kind::pointer)
-        return release(from_calls_, e, a.value == 0 ? 0 : address_in_process(e, a.value));
+        return add_change(from_calls_, e, true, a.value, e.api.bytes);
+      if (is == kind::frees && a.kind == argument_kind::pointer) return add_change(from_calls_, e, false, a.value, 0);
     }
   }
 
@@ -134,31 +154,29 @@ class memory_use {
     return l.stages[stage];
   }
 
-  void allocate(ledger& l, const event& e, std::uint64_t address, std::uint64_t bytes) {
-    const auto known = l.live.find(address);
-    if (known != l.live.end()) forget(l, known, e.end_ns);  // reused address: the trace missed its free
-    const std::uint32_t stage = e.stage_name.size == 0 ? 0 : names_.number(e.stage_name);
-    l.live[address] = {bytes, stage, e.device};
+  void allocate(ledger& l, const change& c, std::uint32_t stage) {
+    const auto known = l.live.find(c.address);
+    if (known != l.live.end()) forget(l, known, c.end_ns);  // reused address: the trace missed its free
+    l.live[c.address] = {c.bytes, stage, c.device};
     for (memory_owner* o : {&l.total, &owner_of(l, stage)}) {
       ++o->allocations;
       ++o->live_allocations;
-      o->allocated_bytes += bytes;
-      o->live_bytes += bytes;
+      o->allocated_bytes += c.bytes;
+      o->live_bytes += c.bytes;
       o->peak_bytes = std::max(o->peak_bytes, o->live_bytes);
     }
-    l.steps[e.device].push_back({e.end_ns, l.live_on[e.device] += bytes});
+    l.steps[c.device].push_back({c.end_ns, l.live_on[c.device] += c.bytes});
   }
 
-  void release(ledger& l, const event& e, std::uint64_t address) {
-    if (address == 0) return;
-    const auto found = l.live.find(address);
+  void release(ledger& l, const change& c) {
+    const auto found = l.live.find(c.address);
     ++l.total.frees;
     if (found == l.live.end()) {
       ++l.unknown_frees;
       return;
     }
     ++owner_of(l, found->second.stage).frees;
-    forget(l, found, e.end_ns);
+    forget(l, found, c.end_ns);
   }
 
   void forget(ledger& l, detail::seeded_map<std::uint64_t, block>::iterator which, std::int64_t at_ns) {
@@ -173,7 +191,7 @@ class memory_use {
 
   name_table names_, functions_;
   std::vector<kind> kinds_;
-  ledger from_records_, from_calls_;
+  std::vector<change> from_records_, from_calls_;
 };
 
 }  // namespace analysis

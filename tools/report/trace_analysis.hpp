@@ -133,7 +133,7 @@ class trace_analysis {
                                         const inference_names* names = &by_words()) {
     log_.seal(end_ns);
     trace_results r;
-    r.memory = memory_.result();
+    r.memory = memory_.result(log_);
     // Devices are analysed on another thread where one can be started, parallel to stages and requests: all only read
     // the sealed log.
     // Ten million events took 6.45 s of wall clock with the thread, 6.76 without.
@@ -149,7 +149,7 @@ class trace_analysis {
     of_devices.get();
     r.depth = depth_.result();
     r.numbers = numbers_.numbers();
-    r.waits = waits_.result();
+    r.waits = waits_.result(log_);
     r.layers = find_layers(log_, ioctls_, r.stages);
     return r;
   }

@@ -13,11 +13,13 @@
 #include <cutrace/analysis/category.hpp>
 #include <cutrace/analysis/intervals.hpp>
 #include <cutrace/analysis/names.hpp>
+#include <cutrace/analysis/trace_log.hpp>
 #include <map>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -49,8 +51,13 @@ class wait_table {
       add_call(e);
   }
 
-  /// Longest total first.
-  CUTRACE_ONE_COPY std::vector<wait_row> result() const {
+  /// Longest total first. @param log sealed; finds the stages of calls that do not state theirs
+  CUTRACE_ONE_COPY std::vector<wait_row> result(const trace_log& log) {
+    for (unplaced u : std::exchange(unplaced_, {})) {
+      const std::string stage = log.stage_of_call(u.key.process, u.thread, u.start_ns);
+      if (!stage.empty()) u.key.stage = stages_.number(text_of(stage));
+      add_wait(u.key, u.ns, u.failed);
+    }
     // Several handles, one after the other, may have been of one stream.
     std::map<std::tuple<std::uint32_t, wait_for, bool, std::uint32_t, std::uint32_t, std::uint32_t, std::uint64_t>,
              wait_row>
@@ -141,6 +148,14 @@ class wait_table {
     wait_for is = wait_for::context;
   };
 
+  /// A wait whose call does not state a stage: in some formats none does.
+  struct unplaced {
+    sum_key key;
+    std::uint32_t thread;
+    std::int64_t start_ns, ns;
+    bool failed;
+  };
+
   const role& role_of(text name) {
     const std::uint32_t n = functions_.number(name);
     if (n >= roles_.size()) roles_.resize(functions_.size());
@@ -223,10 +238,17 @@ class wait_table {
     }
     if (r.is == wait_for::context) stream = no_stream;
     const std::uint32_t stage = e.stage_name.size == 0 ? 0 : stages_.number(e.stage_name);
-    sum& s = sums_[{stage, e.process_id, stream, r.is}];
-    const std::int64_t ns = interval_of(e).length_ns();
+    const sum_key key{stage, e.process_id, stream, r.is};
+    const interval when = interval_of(e);
+    if (stage == 0 && e.stage_id == 0)
+      unplaced_.push_back({key, e.thread_id, when.start_ns, when.length_ns(), call_failed(e)});
+    else
+      add_wait(key, when.length_ns(), call_failed(e));
+  }
+  void add_wait(const sum_key& key, std::int64_t ns, bool failed) {
+    sum& s = sums_[key];
     ++s.count;
-    s.failed += call_failed(e);
+    s.failed += failed;
     add_ns(s.total_ns, ns);
     s.longest_ns = std::max(s.longest_ns, ns);
   }
@@ -260,6 +282,7 @@ class wait_table {
   std::vector<recent_work> recent_ = std::vector<recent_work>(4096);  ///< by call; newer ones replace older ones
   detail::seeded_map<std::uint64_t, std::uint32_t> asked_;  ///< calls whose GPU work will give the stream its number
   std::unordered_map<sum_key, sum, hash> sums_;
+  std::vector<unplaced> unplaced_;
 };
 
 }  // namespace analysis

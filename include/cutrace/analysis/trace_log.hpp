@@ -285,6 +285,15 @@ class trace_log {
     return own ? left_out_until_[thread] : others_left_out_until_;
   }
   const stage_log& stages() const noexcept { return stages_; }
+  /// Name of the stage of the call that the thread was in at `t_ns`; empty where it was in none. After `seal`.
+  std::string stage_of_call(std::uint32_t process, std::uint32_t thread, std::int64_t t_ns) const {
+    const auto found = thread_numbers_.find(std::uint64_t{process} << 32 | thread);
+    if (found == thread_numbers_.end()) return {};
+    const chunked<host_call>& calls = threads_[found->second].calls();
+    const std::size_t at = threads_[found->second].ending_after(t_ns, calls.size());
+    const bool inside = at < calls.size() && calls[at].when.start_ns <= t_ns && calls[at].stage != stage_log::none;
+    return inside ? names_.name(stages_[calls[at].stage].name) : std::string();
+  }
   /// Stages up to this number had ended in a log before.
   std::uint32_t taken_stages() const noexcept { return taken_stages_; }
   /// Stages, or adopted parts of them, that ended up to this time may be in an earlier log only.
