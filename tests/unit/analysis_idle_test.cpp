@@ -969,6 +969,13 @@ TEST_CASE(
     CHECK(alone[0].memory_known);
     CHECK(alone[0].windows == 0);
   }
+  // Without the address of what was allocated nothing is known of it.
+  trace_analysis without;
+  without.add(sample::device(0, "NVIDIA H200"));
+  without.add(sample::api("cuMemAlloc_v2", 0, us, 1));
+  without.add(sample::kernel("k", 10 * us, 20 * us, 0));
+  without.add(sample::kernel("k", 1000 * us, 1010 * us, 0));
+  CHECK(!without.finish().multiplex.at(0).memory_known);
   const std::vector<multiplex_report> two = room({0, 1});
   REQUIRE(two.size() == 2);
   for (const multiplex_report& m : two) {

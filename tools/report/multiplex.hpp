@@ -49,7 +49,7 @@ CUTRACE_ONE_COPY inline multiplex_report find_multiplex_windows(const trace_log&
   const bool from_calls = !memory.from_records && !memory.steps.empty();
   const auto worked = [](const auto& one) { return !one.second.order.empty(); };
   const bool alone = std::count_if(log.devices().begin(), log.devices().end(), worked) == 1;
-  r.memory_known = d.about.memory_bytes > 0 && (alone || !from_calls);
+  r.memory_known = d.about.memory_bytes > 0 && !memory.steps.empty() && (alone || !from_calls);
   r.recorded_ns = log.recorded_ns();
   static const std::vector<memory_step> none;
   const auto found = from_calls ? memory.steps.begin() : memory.steps.find(d.device);
