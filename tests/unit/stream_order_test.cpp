@@ -408,7 +408,7 @@ TEST_CASE("streams that had long queues keep no more memory than the limit") {
     REQUIRE(t.on(stream) == ids{last});
   }
   for (int i = 0; i < 3; ++i) t.order.settle();
-  CHECK(t.order.bytes() < (1u << 16) * 4);
+  CHECK(t.order.bytes() - t.order.without_record().bytes() < (1u << 16) * 4);
 }
 
 TEST_CASE("destroyed streams of which nothing is heard any more do not pile up") {
@@ -518,6 +518,14 @@ TEST_CASE("calls without a record: those that leave one, have succeeded and were
   t.ended(t.last + 1, 14);  // a record that comes before its call is read
   t.call(role::work, a);
   CHECK(waiting() == some{k2});
+}
+
+TEST_CASE("calls without a record: they take as much memory as the order's limit allows, and the order counts it") {
+  stream_order order;
+  order.set_limit(std::size_t{64} << 10);
+  CHECK(order.without_record().bytes() > std::size_t{8} << 10);
+  CHECK(order.without_record().bytes() < std::size_t{64} << 10);
+  CHECK(order.bytes() >= order.without_record().bytes());
 }
 
 TEST_CASE("calls without a record: any order, ids that wrap, many of them") {

@@ -49,7 +49,6 @@ class collector final : private event_emitter {
     tables_.stages.set_limits(l.detail_bytes / 4, l.detail_bytes / 4 * 3);
     ingest_.set_unfinished_limit(l.detail_bytes / 4);
     ingest_.order().set_limit(l.detail_bytes / 16);
-    ingest_.order().without_record().set_limit(l.detail_bytes / 16);
     tables_.held_calls.set_limit(l.detail_bytes / 8);
     correction_.set_floor(core.scale.error_ns);
     correction_.sample(core.scale);
@@ -177,11 +176,9 @@ class collector final : private event_emitter {
   /// Reports late stages. @returns whether GPU work or a call has made no progress for the bound. `upto`: set to a
   /// number above the correlation ids of all calls that have been read, for `judge`.
   CUTRACE_NOINLINE bool is_suspicious(const work_watch::bounds& b, std::uint32_t& upto) {
-    pass();
+    upto = calls_until_now();
     raise(watch_.of_stages(b, now_ns()));
-    const bool yes = watch_.is_suspicious(b, now_ns());
-    upto = ingest_.order().newest() + 1;
-    return yes;
+    return watch_.is_suspicious(b, now_ns());
   }
   /// Reports a hang after a forced flush at `flushed_ns`. `answered`: the flush returned in time, so all records of
   /// calls before `upto` have come. @returns whether there was a hang
@@ -438,12 +435,8 @@ class collector final : private event_emitter {
         static_cast<std::int64_t>(held_.listed_ns()),
         static_cast<std::int64_t>(std::min<std::uint64_t>(window_.delivered_ns(), INT64_MAX)));
     const std::uint64_t taken =
-        stages.bytes() + ingest_.unfinished().bytes() + order_bytes() + tables_.held_calls.bytes();
+        stages.bytes() + ingest_.unfinished().bytes() + ingest_.order().bytes() + tables_.held_calls.bytes();
     window_.set_limit(taken < detail_bytes_ ? detail_bytes_ - static_cast<std::size_t>(taken) : 0);
-  }
-
-  std::size_t order_bytes() const noexcept {
-    return ingest_.order().bytes() + ingest_.order().without_record().bytes();
   }
 
   /// A thread keeps its chunk until the pass after its end, so threads beyond the number of chunks get none.
@@ -647,7 +640,7 @@ class collector final : private event_emitter {
     s.pending = window_.size() + ingest_.unfinished().waiting() + delivery_.described();
     s.memory_bytes = core_.pool.bytes() + core_.ring.bytes() + core_.threads.bytes() + site_table::bytes() +
                      window_.bytes() + tables_.strings.bytes() + tables_.stages.bytes() + core_.graphs.bytes() +
-                     ingest_.unfinished().bytes() + order_bytes() + tables_.held_calls.bytes();
+                     ingest_.unfinished().bytes() + ingest_.order().bytes() + tables_.held_calls.bytes();
     writer_.with_held([&](const activity_buffers& of) { s.memory_bytes += of.bytes(); });
     s.memory_limit_bytes = memory_limit_;
     s.clock_error_ns = correction_.error_ns();

@@ -161,8 +161,11 @@ class stream_order {
   using role = stream_use::role;
 
   /// `limit_bytes`: for calls that are not known to be done; beyond it, a stream that has such calls only counts
-  /// further ones.
-  void set_limit(std::size_t limit_bytes) noexcept { limit_ = limit_bytes / sizeof(issued_call); }
+  /// further ones. Calls without a record may take as much again. Before the first call.
+  void set_limit(std::size_t limit_bytes) {
+    limit_ = limit_bytes / sizeof(issued_call);
+    without_record_.set_limit(limit_bytes);
+  }
   /// Raw frame.
   void set_now(std::int64_t now_ns) noexcept { now_ns_ = now_ns; }
 
@@ -214,7 +217,6 @@ class stream_order {
     without_record_.came(static_cast<std::uint32_t>(e.correlation_id));
     if (!awaited_.empty()) identify(e);
   }
-  calls_without_record& without_record() noexcept { return without_record_; }  ///< `bytes` does not count it
   const calls_without_record& without_record() const noexcept { return without_record_; }
   /// All records of calls before `upto` have been handed over: a call that leaves records is done, with all before it,
   /// unless it is in `unfinished_ids` (sorted: ids of work whose record had no times) or stands behind one that is.
@@ -323,7 +325,8 @@ class stream_order {
   std::int64_t newest_end_ns() const noexcept { return newest_end_ns_; }
 
   std::size_t bytes() const noexcept {
-    return log_.capacity() * sizeof(issued_call) + queue_bytes() + streams_.capacity() * sizeof(known_stream) +
+    return without_record_.bytes() + log_.capacity() * sizeof(issued_call) + queue_bytes() +
+           streams_.capacity() * sizeof(known_stream) +
            (by_handle_.size() + awaited_.size() + events_.size() + finished_.size()) * node_bytes;
   }
 
