@@ -278,6 +278,32 @@ void leaves_while_work_runs(device_work& gpu) {
   report(ok, "sessions end beside another one while work runs", found + std::to_string(kernels(whole)) + " in all");
 }
 
+/// What leaves no record is not awaited when a session ends beside another one: copies of 0 bytes, and with
+/// `kinds_off` all copies and sets.
+void leaves_no_record_behind(device_work& gpu, bool kinds_off) {
+  if (kinds_off) setenv("CUTRACE_KINDS", "kernel", 1);
+  CUdeviceptr memory{};
+  DO(cuMemAlloc, &memory, 1 << 16);
+  cutrace::session stays(plain());
+  cutrace::session leaves(plain());
+  cutrace::memory_sink& part = leaves.emplace_sink<cutrace::memory_sink>();
+  unsetenv("CUTRACE_KINDS");
+  gpu.spin(gpu.stream, 300000000);
+  for (int i = 0; i < 5; ++i) {
+    DO(cuMemcpyDtoDAsync, memory, memory + 512, kinds_off ? 256 : 0, gpu.stream);
+    DO(cuMemsetD8Async, memory, 0, kinds_off ? 256 : 0, gpu.stream);
+  }
+  leaves.stop();
+  const bool runs_on = CU(cuStreamQuery)(gpu.stream) == CUDA_ERROR_NOT_READY;
+  constexpr auto unpaired = static_cast<std::size_t>(cutrace::loss_cause::unpaired);
+  const std::uint64_t lost = part.totals().lost[unpaired];
+  gpu.wait();
+  DO(cuMemFree, memory);
+  report(lost == 1 || (lost == 0 && !runs_on),
+         std::string("a session ends behind work without records, ") + (kinds_off ? "kinds off" : "0 bytes"),
+         std::to_string(lost) + " lost");
+}
+
 /// For `cutrace run --duration`, whose time ends while the work runs: this session gets all of it with its times.
 int works_beside_duration(bool ahead) {
   cutrace::session trace(plain());
@@ -363,6 +389,8 @@ int main(int argc, char** argv) {
   while_threads_launch(gpu);
   ends_while_threads_launch(gpu);
   leaves_while_work_runs(gpu);
+  leaves_no_record_behind(gpu, false);
+  leaves_no_record_behind(gpu, true);
   context_goes_first(gpu);
   return failures;
 }

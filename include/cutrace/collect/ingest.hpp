@@ -375,12 +375,17 @@ class ingest {
       return at - 3 < parts_.words.size() ? parts_.words[at - 3] : 0;
     };
     using role = stream_use::role;
+    const bool succeeded = static_cast<std::int32_t>(r.id >> 32) == 0;
+    // A copy or set of 0 bytes does nothing and leaves no record. After a failure 0 may stand for what is not known.
+    if (CUTRACE_UNLIKELY(f.makes_gpu_work && f.bytes_parameter >= 0 && f.bytes_parameter < r.count() && succeeded &&
+                         word(f.bytes_parameter) == 0))
+      return;
     issued_call& c = order_.add();
     c.correlation = static_cast<std::uint32_t>(r.id);
     c.thread = t.index;
     c.function = static_cast<std::uint16_t>(function_of(r.site()));
     c.what = f.use.what;
-    c.succeeded = static_cast<std::int32_t>(r.id >> 32) == 0;
+    c.succeeded = succeeded;
     c.waits = f.use.waits;
     c.stage = r.parent;
     c.stage_place = stage_place;

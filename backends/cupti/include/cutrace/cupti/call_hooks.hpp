@@ -24,11 +24,11 @@ namespace cupti CUTRACE_LOCAL {
 /// For one session. `recording` is given the functions whose callbacks it switches off and on.
 class call_hooks {
  public:
-  /// `gated`: calls that launch or make executable graphs enter the gate process_state::graphs. `waits`: calls that
-  /// wait are recorded as waits, too, for a session without CUPTI's SYNCHRONIZATION records.
+  /// `gated`: calls that launch or make executable graphs enter the gate process_state::graphs. Without CUPTI's
+  /// SYNCHRONIZATION records, calls that wait are recorded as waits, too.
   call_hooks(process_state& p, event_writer& w, CUpti_SubscriberHandle s, recording_switch& recording, bool gated,
-             bool waits)
-      : p_(p), writer_(w), subscriber_(s), recording_(recording), gated_(gated), waits_(waits) {}
+             const options& o)
+      : p_(p), writer_(w), subscriber_(s), recording_(recording), gated_(gated), options_(o) {}
 
   /// Names the driver's functions and enables their callbacks. Functions that only ask are included if `queries`; else
   /// only cuStreamQuery and cuEventQuery are, by which programs poll for the end of work, for the errors that they
@@ -120,13 +120,19 @@ class call_hooks {
   static bool polls(const char* symbol) noexcept {
     return starts_with(symbol, "cuStreamQuery") || starts_with(symbol, "cuEventQuery");
   }
+  /// Whether records carry the ids of calls that do `work`: those of memory, waits and events do, too.
+  bool has_records(function_work work) const noexcept {
+    if (work == function_work::copy) return options_.has(record_group::memcpy) || options_.has(record_group::sync);
+    if (work == function_work::set) return options_.has(record_group::memset) || options_.has(record_group::sync);
+    if (work == function_work::launch) return options_.has(record_group::kernel) || p_.kernels_left_on;
+    return work != function_work::none;
+  }
   unsigned traits_of(const char* symbol, const function_entry* known) const {
     unsigned traits = 0;
-    if (known == nullptr || known->work != function_work::none)  // records of memory, waits, events carry ids, too
-      traits |= call_recipe::makes_work;
+    if (known == nullptr || has_records(known->work)) traits |= call_recipe::makes_work;
     if (starts_with(symbol, "cuGraphExecUpdate") && p_.api.cuptiGetGraphExecId != nullptr)
       traits |= call_recipe::updates_graph;
-    if (waits_ && waits::is_made_by(known)) traits |= call_recipe::waits;
+    if (!options_.has(record_group::sync) && waits::is_made_by(known)) traits |= call_recipe::waits;
     if (waits::takes_context(known)) traits |= call_recipe::takes_context;
     const bool passes_gate = starts_with(symbol, "cuGraphLaunch") || starts_with(symbol, "cuGraphInstantiate") ||
                              starts_with(symbol, "cuGraphExec") || starts_with(symbol, "cuGraphUpload");
@@ -139,7 +145,7 @@ class call_hooks {
   CUpti_SubscriberHandle subscriber_;
   recording_switch& recording_;
   bool gated_;
-  bool waits_;
+  const options& options_;
 };
 
 }  // namespace CUTRACE_LOCAL

@@ -194,8 +194,7 @@ class cupti_backend final : public backend {
     if (late) describe_devices(*writer_);  // CUPTI did so when CUDA began; no callback is on yet to record its calls
     // Calls first: in a process whose threads use CUDA already, no GPU work is recorded whose call was not seen.
     const bool whole_graphs = may_trace_whole_graphs();
-    call_hooks hooks(p, *writer_, subscriber_, recording_, whole_graphs && graph_twin::possible(p.version),
-                     !options_.has(record_group::sync));
+    call_hooks hooks(p, *writer_, subscriber_, recording_, whole_graphs && graph_twin::possible(p.version), options_);
     const std::uint32_t hooked = hooks.enable_driver(options_.queries);
     if (hooked != 0) hooks.enable_graphs();
     if (hooked != 0 && options_.has(record_group::runtime)) hooks.enable_runtime(options_.queries);
