@@ -278,6 +278,24 @@ void leaves_while_work_runs(device_work& gpu) {
   report(ok, "sessions end beside another one while work runs", found + std::to_string(kernels(whole)) + " in all");
 }
 
+/// Work that was launched before a session joined counts as lost for it where its file has the launch, and only there.
+void joins_while_work_runs(device_work& gpu, bool delivered) {
+  cutrace::session stays(plain());
+  gpu.spin(gpu.stream, 300000000);
+  gpu.launch(20);
+  const bool flushed = !delivered || stays.flush();
+  cutrace::session joins(plain());
+  cutrace::memory_sink& part = joins.emplace_sink<cutrace::memory_sink>();
+  joins.stop();
+  gpu.wait();
+  const cutrace::stats s = part.totals();
+  const seen in_file(part, s, "");
+  const std::uint64_t lost = s.lost[static_cast<std::size_t>(cutrace::loss_cause::unpaired)];
+  report(flushed && in_file.calls == in_file.kernels + lost && (!delivered || in_file.calls == 0),
+         std::string("a session joins while work runs whose launches were ") + (delivered ? "" : "not ") + "delivered",
+         in_file.text() + ", " + std::to_string(lost) + " lost");
+}
+
 /// What leaves no record is not awaited when a session ends beside another one: copies of 0 bytes, and with
 /// `kinds_off` all copies and sets.
 void leaves_no_record_behind(device_work& gpu, bool kinds_off) {
@@ -389,6 +407,8 @@ int main(int argc, char** argv) {
   while_threads_launch(gpu);
   ends_while_threads_launch(gpu);
   leaves_while_work_runs(gpu);
+  joins_while_work_runs(gpu, false);
+  joins_while_work_runs(gpu, true);
   leaves_no_record_behind(gpu, false);
   leaves_no_record_behind(gpu, true);
   context_goes_first(gpu);

@@ -125,10 +125,11 @@ class collector final : private event_emitter {
   CUTRACE_NOINLINE void add_sink(sink* s, std::uint64_t session) {
     if (sinks_.has(s)) return;  // this action runs again on a new thread: the sink hangs in the write below
     const bool late = listened_to_.load(std::memory_order_relaxed);
-    const std::uint32_t first_call = late ? calls_until_now() : 0;
+    std::vector<std::uint32_t> earlier;
+    if (late) pass(), earlier = awaited_calls(window_.delivered_ns());
     delivery_.deliver_described();
     const std::vector<event> known = descriptions_.all();
-    sinks_.add(s, session, late ? stats_now() : stats{}, first_call);
+    sinks_.add(s, session, late ? stats_now() : stats{}, std::move(earlier));
     sinks_.write_to_last(known.data(), known.size());
   }
   /// `stop`: when the session was asked to end. The time that ending takes is no part of the trace.
@@ -408,16 +409,18 @@ class collector final : private event_emitter {
   bool is_call_awaited(const correlation_ring::call& c) const noexcept {
     return c.stage != api_call::not_recorded && held_.is_awaited(c.thread_index, returned_ns(c));
   }
-  /// Ids of calls whose GPU records are in buffers that the backend had at the last pass.
-  CUTRACE_NOINLINE std::vector<std::uint32_t> awaited_calls() {
+  /// Ids, sorted, of calls that began before `until_ns` (raw frame) and whose GPU records are in buffers that the
+  /// backend had at the last pass.
+  CUTRACE_NOINLINE std::vector<std::uint32_t> awaited_calls(std::uint64_t until_ns = UINT64_MAX) {
     watch_.settle();
     std::vector<std::uint32_t> ids;
     ingest_.order().without_record().for_each([&](std::uint32_t id) {
       correlation_ring::call c{};
       const bool found = correlation_ring::is_found(tables_.ring.find(id, c)) ||
                          correlation_ring::is_found(tables_.held_calls.find(id, c));
-      if (found && is_call_awaited(c)) ids.push_back(id);
+      if (found && is_call_awaited(c) && core_.scale.to_ns(c.begin_ticks) < until_ns) ids.push_back(id);
     });
+    std::sort(ids.begin(), ids.end());
     return ids;
   }
   /// By when a call is taken to have returned; raw frame.

@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cutrace/collect/reporter.hpp>
-#include <cutrace/collect/watch/unfinished_work.hpp>  // is_before
 #include <cutrace/sink.hpp>
 #include <deque>
 #include <exception>
@@ -118,17 +117,17 @@ class sink_set {
   explicit sink_set(reporter& r) : reporter_(r) {}
 
   /// `session`: whose sink it is, so that it can leave with its session. `before`: totals of the trace, of which the
-  /// sink has seen nothing. `first_call`: no earlier call is of the session's time; 0: all are.
-  CUTRACE_NOINLINE void add(sink* s, std::uint64_t session, const stats& before, std::uint32_t first_call) {
+  /// sink has seen nothing. `earlier`: ids of calls that it does not get and whose GPU records are to come; sorted.
+  CUTRACE_NOINLINE void add(sink* s, std::uint64_t session, const stats& before, std::vector<std::uint32_t> earlier) {
     member m;
     m.target = s;
     m.session = session;
     m.before = before;
-    m.first_call = first_call;
+    m.earlier = std::move(earlier);
     m.order = ++added_;
     std::snprintf(m.totals.name, sizeof(m.totals.name), "%s", s->name());
     finished_.reserve(finished_.size() + members_.size() + 1);  // closing it must not need memory
-    members_.push_back(m);
+    members_.push_back(std::move(m));
   }
   std::size_t size() const noexcept { return members_.size(); }
   bool has(const sink* s) const noexcept {
@@ -208,9 +207,10 @@ class sink_set {
         count_one(since.totals, *last.window);
         write_one(m, last.window, 1);
       }
-      m.no_record = static_cast<std::uint64_t>(
-          std::count_if(last.no_record.begin(), last.no_record.end(),
-                        [&m](std::uint32_t id) { return m.first_call == 0 || !is_before(id, m.first_call); }));
+      m.no_record = 0;
+      for (const std::uint32_t id : last.no_record)
+        m.no_record += std::binary_search(m.earlier.begin(), m.earlier.end(), id) ? 0 : 1;
+      m.earlier = {};  // `finished_` has no memory for it
       m.unfinished = since.totals.pending;
       lose_rest(m, since.totals);
       char line[200];
@@ -268,7 +268,7 @@ class sink_set {
     bool settled = false;        ///< it failed in this call, and sink::arrived has counted its events
     sink_stats totals{};
     stats before{};                               ///< of the trace, when the sink was added
-    std::uint32_t first_call = 0;                 ///< see add
+    std::vector<std::uint32_t> earlier;           ///< see add
     std::uint64_t no_record = 0, unfinished = 0;  ///< GPU work of the sink's time that it did not get
   };
 
