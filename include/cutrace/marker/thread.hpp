@@ -10,17 +10,23 @@ namespace detail {
 
 CUTRACE_LOCAL inline thread_local thread_state* tls_state = nullptr;
 
-CUTRACE_LOCAL CUTRACE_NOINLINE inline thread_state* attach_thread() noexcept {
+/// State of this thread also while tracing is off, for the end of a stage that began before: without its end it would
+/// seem to run for ever. nullptr as with table::attach_thread.
+CUTRACE_LOCAL CUTRACE_NOINLINE inline thread_state* thread_while_off() noexcept {
   slot& own = own_slot();
-  std::uint32_t gate = own.gate.load(std::memory_order_acquire);
+  const table* owner = own.owner.load(std::memory_order_acquire);
+  if (tls_state == nullptr && owner != nullptr) tls_state = owner->attach_thread(&own);
+  return tls_state;
+}
+
+CUTRACE_LOCAL CUTRACE_NOINLINE inline thread_state* attach_thread() noexcept {
+  std::uint32_t gate = own_slot().gate.load(std::memory_order_acquire);
   if (gate == gate_unresolved) gate = resolve_gate();
   if (gate != gate_on && gate != gate_notify) return nullptr;
-  const table* owner = own.owner.load(std::memory_order_acquire);
-  if (owner == nullptr) return nullptr;
-  if (tls_state == nullptr) tls_state = owner->attach_thread(&own);
+  thread_state* state = thread_while_off();
   // `plain` stays false: who was notified of a stage's begin must be notified of its end.
-  if (gate == gate_notify && tls_state != nullptr) tls_state->plain = false;
-  return tls_state;
+  if (gate == gate_notify && state != nullptr) state->plain = false;
+  return state;
 }
 
 /// State of this thread while tracing is on, else nullptr.
@@ -32,15 +38,6 @@ CUTRACE_INLINE thread_state* this_thread() noexcept {
     if (CUTRACE_LIKELY(state != nullptr)) return state;
   }
   return attach_thread();
-}
-
-/// State of this thread also while tracing is off, for the end of a stage that began before: without its end it would
-/// seem to run for ever. nullptr as with table::attach_thread.
-CUTRACE_LOCAL CUTRACE_NOINLINE inline thread_state* thread_while_off() noexcept {
-  slot& own = own_slot();
-  const table* owner = own.owner.load(std::memory_order_acquire);
-  if (tls_state == nullptr && owner != nullptr) tls_state = owner->attach_thread(&own);
-  return tls_state;
 }
 
 /// Asks for a cache line that will be written soon. The collector has read the line last, so that it lies in another
