@@ -3,6 +3,7 @@
 // with whole programs (integration.stuck_programs).
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cutrace/cutrace.hpp>
 #include <cutrace/run/settings.hpp>
 #include <cutrace/sinks/memory.hpp>
@@ -86,6 +87,33 @@ TEST_CASE("what the watchdog is asked for") {
     CHECK_FALSE(settings::parse(wrong, t));
     CHECK(t.bound_ms == 7);
   }
+}
+
+TEST_CASE("the handler of alarms may end the program: by then the sinks have the alarm") {
+  struct ending {
+    cutrace::memory_sink sink;
+    std::size_t in_sink = 0;
+    std::atomic<bool> called{false};
+  } e;
+  cutrace::session_options o;
+  o.backend = "none";
+  o.sinks = "null";
+  o.watchdog = "60s,stage=slow:200ms";
+  o.on_alarm = [](const char*, void* to) {
+    ending& at = *static_cast<ending*>(to);
+    at.in_sink = alarms_in(at.sink).size();
+    at.called = true;
+  };
+  o.on_alarm_user = &e;
+  cutrace::session trace(o);
+  trace.add_sink(e.sink);
+  {
+    CUTRACE_STAGE("slow");
+    for (int i = 0; i < 500 && !e.called; ++i) std::this_thread::sleep_for(10ms);
+  }
+  REQUIRE(e.called);
+  CHECK(e.in_sink == 1);
+  trace.stop();
 }
 
 TEST_CASE("a stage that is open for longer than its bound is reported once, others are not") {

@@ -111,9 +111,7 @@ class collector final : private event_emitter {
     correction_.sample(core_.scale);
     sample_counters(now);
     report_losses(now);
-    advance(order_window::everything);
-    sinks_.flush();
-    publish();
+    deliver_known();
   }
   /// As deliver_all, at the end of the trace: backends have stopped, and unfinished GPU work is ended now.
   CUTRACE_NOINLINE void deliver_rest() {
@@ -189,8 +187,8 @@ class collector final : private event_emitter {
     work_watch::report r = watch_.of_hang(b, upto, answered, flushed_ns, now_ns());
     if (r.alarms.empty()) return false;
     r.text += more;
-    raise(r);
     ingest_.deliver_unfinished(now_ns());
+    raise(r);
     return true;
   }
   /// A number above the correlation ids of all calls that have been read.
@@ -303,23 +301,20 @@ class collector final : private event_emitter {
   CUTRACE_NOINLINE void report_fault(fault_state::due what) {
     guarded([&] {
       const fault_state::call& f = core_.fault.first();
-      raise(watch_.of_fault(f, what, core_.fault.was_said()));
+      const work_watch::report r = watch_.of_fault(f, what, core_.fault.was_said());
       ingest_.note_lost_context(tables_.functions.find(f.function, false), false, f.result);  // it may be unrecorded
       // The program may end in its next line, and nothing that is unfinished will end any more.
       what == fault_state::due::calls ? ingest_.deliver_unfinished(now_ns()) : ingest_.end_unfinished(now_ns());
-      advance(order_window::everything);
-      sinks_.flush();
-      publish();
+      raise(r);
+      deliver_known();
     });
     core_.fault.set_reported(what);
   }
-  /// Reports an alarm: its text on stderr and to the alarm handler, its events to the sinks.
+  /// Reports an alarm: its text on stderr, its events to the sinks, and then its text to the alarm handler, which may
+  /// end the program.
   void raise(const work_watch::report& r) {
-    if (!r.text.empty()) {
-      std::string block = "cutrace: " + r.text;
-      write_error_text(&block[0], block.size());
-      if (alarm_handler_ != nullptr) alarm_handler_(r.text.c_str(), alarm_user_);
-    }
+    std::string block = "cutrace: " + r.text;
+    if (!r.text.empty()) write_error_text(&block[0], block.size());
     for (const pending_event& a : r.alarms) {
       ingest_.begin_one();
       try {
@@ -328,8 +323,17 @@ class collector final : private event_emitter {
         ingest_.end_failed(true);
       }
     }
+    if (r.text.empty() || alarm_handler_ == nullptr) return;
+    deliver_known();
+    alarm_handler_(r.text.c_str(), alarm_user_);
   }
 
+  /// Delivers what has been read, and has the sinks make it visible.
+  void deliver_known() {
+    advance(order_window::everything);
+    sinks_.flush();
+    publish();
+  }
   CUTRACE_ONE_COPY void advance(std::uint64_t watermark_ns) {
     delivery_.deliver_described();
     const std::uint64_t now = core_.scale.now_ns();
