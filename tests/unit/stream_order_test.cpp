@@ -101,6 +101,20 @@ TEST_CASE("a node of a graph that ended does not show that the launch has") {
   CHECK(t.on(a).empty());
 }
 
+TEST_CASE("a node of a graph that runs on another device does not identify the stream of the launch") {
+  bench t;
+  const auto g = t.call(role::graph, a);
+  event elsewhere = bench::record(g, 30);
+  elsewhere.context = 2;
+  t.order.ended(elsewhere);
+  CHECK(t.order.find_id(2, 30) == issued_call::no_stream);
+  t.ended(g, 14);
+  CHECK(t.order.find_id(1, 14) != issued_call::no_stream);
+  const auto k = t.call(role::work, a);
+  t.ended(k, 14);
+  CHECK(t.on(a).empty());
+}
+
 TEST_CASE("waits of the host prove what they cover, failed ones nothing") {
   bench t;
   const auto k1 = t.call(role::work, a);

@@ -356,6 +356,7 @@ class stream_order {
   };
   struct place_of_stream {
     std::uint32_t stream, use;
+    bool of_graph;  ///< nodes of a graph may run in other contexts than that of its stream
   };
   struct held_stage {
     std::uint32_t place;
@@ -503,7 +504,7 @@ class stream_order {
       if (now_ns_ - s.asked_ns < 2000000000) return;
       stop_asking(c.stream);
     }
-    awaited_[c.correlation] = {c.stream, s.use};
+    awaited_[c.correlation] = {c.stream, s.use, c.what == role::graph};
     ++s.asked;
     s.asked_ns = now_ns_;
   }
@@ -516,11 +517,12 @@ class stream_order {
     const auto found = awaited_.find(static_cast<std::uint32_t>(e.correlation_id));
     if (found == awaited_.end()) return;
     const place_of_stream of = found->second;
+    known_stream& s = streams_[of.stream];
+    const bool there = find_use(of.stream, of.use) != nullptr;
+    if (there && of.of_graph && s.context != 0 && s.context != (e.context & 0xffff)) return;  // see place_of_stream
     awaited_.erase(found);
     if (e.kind == event_kind::sync && e.stream == 0) return;  // CUPTI could not name it: see waits.hpp
-    if (find_use(of.stream, of.use) == nullptr) return;
-    known_stream& s = streams_[of.stream];
-    if (s.identified) return;
+    if (!there || s.identified) return;
     s.identified = true;
     s.device = e.device;
     s.gpu_context = e.context;
