@@ -24,6 +24,7 @@ struct event_driver {
   result (*is_capturing)(void* stream, int* status) = nullptr;
   result (*stream_id)(void* stream, unsigned long long* id) = nullptr;
   result (*record)(void* event, void* stream) = nullptr;
+  result (*device_of)(int* device, void* context) = nullptr;  ///< CUDA 13.0
 
   // On our own thread.
   result (*exchange_mode)(int* mode) = nullptr;
@@ -45,6 +46,7 @@ struct event_driver {
     get(from, is_capturing, "cuStreamIsCapturing");
     get(from, stream_id, "cuStreamGetId");
     get(from, record, "cuEventRecord");
+    get(from, device_of, "cuCtxGetDevice_v2");
     get(from, exchange_mode, "cuThreadExchangeStreamCaptureMode");
     get(from, set_current, "cuCtxSetCurrent");
     get(from, create_stream, "cuStreamCreate");

@@ -207,9 +207,11 @@ class event_timer {
     return nullptr;
   }
 
-  /// Device of the context with this handle; -1 where it is not known.
+  /// Device of the context with this handle, which a call that succeeded has named; -1 where it is not known.
   int device_of(std::uint64_t handle) const noexcept {
-    if (handle == 0) return -1;
+    int device = -1;
+    if (handle == 0) return device;
+    if (driver_.device_of != nullptr && driver_.device_of(&device, reinterpret_cast<void*>(handle)) == 0) return device;
     for (const event_context& c : contexts_)
       if (lives(c) && reinterpret_cast<std::uintptr_t>(c.handle.load(std::memory_order_relaxed)) == handle)
         return c.device.load(std::memory_order_relaxed);

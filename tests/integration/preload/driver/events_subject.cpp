@@ -223,6 +223,22 @@ void peers() {
   synchronize();
 }
 
+/// As peers, but the context that is copied from is current to no thread.
+void unseen_peer() {
+  DO(cuInit, 0);
+  CUcontext unseen{}, maker{};
+  CUdeviceptr from{}, to{};
+  DO(cuDevicePrimaryCtxRetain, &unseen, 0);
+  DO(cuCtxCreate, &maker, nullptr, 0, 0);
+  DO(cuMemAlloc, &from, 4096);
+  const gpu_device second(1);
+  settle();
+  DO(cuMemAlloc, &to, 4096);
+  DO(cuMemcpyPeerAsync, to, second.context, from, unseen, 4096, new_stream());
+  DO(cuMemcpyPeer, to, second.context, from, unseen, 4096);
+  synchronize();
+}
+
 /// More work than is waited for, and no exit.
 void quits() {
   const gpu_device gpu;
@@ -236,10 +252,19 @@ void quits() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::map<std::string, void (*)()> all = {
-      {"streams", streams}, {"capture", capture}, {"contexts", contexts},     {"state", state},
-      {"crowd", crowd},     {"threads", threads}, {"no_context", no_context}, {"forks", forks},
-      {"leaves", leaves},   {"quits", quits},     {"peers", peers},           {"goes_on", goes_on}};
+  const std::map<std::string, void (*)()> all = {{"streams", streams},
+                                                 {"capture", capture},
+                                                 {"contexts", contexts},
+                                                 {"state", state},
+                                                 {"crowd", crowd},
+                                                 {"threads", threads},
+                                                 {"no_context", no_context},
+                                                 {"forks", forks},
+                                                 {"leaves", leaves},
+                                                 {"quits", quits},
+                                                 {"peers", peers},
+                                                 {"goes_on", goes_on},
+                                                 {"unseen_peer", unseen_peer}};
   const auto which = all.find(argc > 1 ? argv[1] : "");
   if (which == all.end()) return 2;
   which->second();

@@ -96,7 +96,7 @@ void check_account(const jsonl_trace& trace) {
 TEST_CASE("a program prints and returns the same, measured or not") {
   for (const char* situation :
        {"streams", "capture", "contexts", "state", "crowd", "threads", "no_context", "forks", "leaves"}) {
-    CAPTURE(situation);
+    CAPTURE(std::string(situation));
     const environment quick = {{"CUTRACE_SIM_KERNEL_NS", "20000"}};
     const run with = measured(situation, quick), without = plain(situation, quick);
     CHECK(with.ended.exit_status == without.ended.exit_status);
@@ -177,15 +177,18 @@ TEST_CASE("calls that come while the trace ends are counted") {
 TEST_CASE("a copy between two GPUs names both") {
   environment e = usual;
   e["CUTRACE_SIM_DEVICES"] = "2";
-  const jsonl_trace trace = trace_of(measured("peers", e));
-  check_account(trace);
-  const auto copies = trace.of("memcpy");
-  REQUIRE(copies.size() == 2);
-  for (const nlohmann::json& c : copies) {
-    CHECK(c.at("direction") == "PtoP");
-    CHECK(c.at("device") == 1);
-    CHECK(c.at("source_device") == 0);
-    CHECK(c.at("destination_device") == 1);
+  for (const char* situation : {"peers", "unseen_peer"}) {
+    CAPTURE(std::string(situation));
+    const jsonl_trace trace = trace_of(measured(situation, e));
+    check_account(trace);
+    const auto copies = trace.of("memcpy");
+    REQUIRE(copies.size() == 2);
+    for (const nlohmann::json& c : copies) {
+      CHECK(c.at("direction") == "PtoP");
+      CHECK(c.at("device") == 1);
+      CHECK(c.at("source_device") == 0);
+      CHECK(c.at("destination_device") == 1);
+    }
   }
 }
 
