@@ -40,6 +40,7 @@ struct stream_use {
   std::int8_t stream_word = -1;  ///< index of the stream argument, -1: the default stream
   std::int8_t event_word = -1;
   std::int8_t flags_word = -1;  ///< of a stream that is made
+  std::int8_t bytes_word = -1;  ///< of a copy or set
 
   bool per_thread = false;  ///< the default stream is that of the calling thread
   bool waits = false;       ///< work: the call returns when it is done, as a copy to the host does
@@ -57,6 +58,7 @@ struct stream_use {
     use.what = role_of(f);
     use.per_thread = f.per_thread_stream;
     const auto begins = [&f](const char* with) { return std::strncmp(f.name, with, std::strlen(with)) == 0; };
+    if (use.what == role::work && begins("cuMem")) use.bytes_word = static_cast<std::int8_t>(f.bytes_parameter);
     use.waits = use.what == role::work && use.stream_word < 0 && (begins("cuMemcpyDtoH") || begins("cuMemcpyAtoH"));
     return use;
   }

@@ -377,9 +377,7 @@ class ingest {
     using role = stream_use::role;
     const bool succeeded = static_cast<std::int32_t>(r.id >> 32) == 0;
     // A copy or set of 0 bytes does nothing and leaves no record. After a failure 0 may stand for what is not known.
-    if (CUTRACE_UNLIKELY(f.makes_gpu_work && f.bytes_parameter >= 0 && f.bytes_parameter < r.count() && succeeded &&
-                         word(f.bytes_parameter) == 0))
-      return;
+    if (f.use.bytes_word >= 0 && f.use.bytes_word < r.count() && succeeded && word(f.use.bytes_word) == 0) return;
     issued_call& c = order_.add();
     c.correlation = static_cast<std::uint32_t>(r.id);
     c.thread = t.index;
