@@ -124,7 +124,11 @@ class collector final : private event_emitter {
     if (sinks_.has(s)) return;  // this action runs again on a new thread: the sink hangs in the write below
     const bool late = listened_to_.load(std::memory_order_relaxed);
     std::vector<std::uint32_t> earlier;
-    if (late) pass(), advance(window_.oldest_ns()), earlier = awaited_calls(window_.delivered_ns());
+    if (late) {
+      pass();
+      advance(window_.oldest_ns());
+      earlier = awaited_calls(window_.delivered_ns());
+    }
     delivery_.deliver_described();
     const std::vector<event> known = descriptions_.all();
     sinks_.add(s, session, late ? stats_now() : stats{}, std::move(earlier));
