@@ -81,7 +81,6 @@ class call_probes {
 
   /// The function with this number, from 1 on; null: there is none.
   const known_function* function(std::uint32_t number) const;
-  std::size_t function_count() const noexcept { return functions_.size(); }
   /// Functions whose first instruction the kernel cannot probe: calls of them are not seen.
   const std::vector<std::string>& left_out() const noexcept { return left_out_; }
   /// Symbols at the same place as one that gives a function its name: "cuA is also cuB", a line each.

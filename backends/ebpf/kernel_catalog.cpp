@@ -142,12 +142,6 @@ kernel_catalog::~kernel_catalog() {
   for (auto m = modules_.rbegin(); m != modules_.rend(); ++m) ::btf__free(m->types);
 }
 
-std::vector<std::string> kernel_catalog::modules() const {
-  std::vector<std::string> all;
-  for (const module_types& m : modules_) all.push_back(m.module);
-  return all;
-}
-
 namespace {
 
 /// Names a tracepoint's arguments as its calling function does: the typedef of a tracepoint has types alone.

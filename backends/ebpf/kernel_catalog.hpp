@@ -43,8 +43,6 @@ class kernel_catalog {
 
   /// Why there are no types; empty: there are.
   const std::string& without_types() const noexcept { return without_types_; }
-  /// "vmlinux" and the modules that have types.
-  std::vector<std::string> modules() const;
 
   using wish = std::function<bool(const std::string& module, const std::string& name)>;
   /// Tracepoints: those with a typedef `btf_trace_...`, which is what typed programs attach to.

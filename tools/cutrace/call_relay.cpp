@@ -183,7 +183,6 @@ bool call_relay::flush_all() {
 call_relay::writer& call_relay::writer_of(std::uint32_t process, const std::string& name) {
   const auto known = writers_.find(process);
   if (known != writers_.end()) return known->second;
-  any_traced_ = true;
   remote_trace t;
   t.variables = variables_;
   t.process = process;

@@ -52,7 +52,6 @@ class call_relay {
   bool finish();
   /// What the user should know, a line each.
   const std::vector<std::string>& notes() const noexcept { return notes_; }
-  bool any_traced() const noexcept { return any_traced_; }
 
   /// Puts probes on libraries that the process has mapped and that have none. @returns how many functions got one
   /// @throws refused
@@ -108,7 +107,7 @@ class call_relay {
   std::uint32_t only_process_, program_ = 0;
   std::string command_line_;
   std::uint64_t since_ns_, looked_ns_ = 0;
-  bool watching_ = true, any_traced_ = false, gave_up_ = false;
+  bool watching_ = true, gave_up_ = false;
   std::map<std::uint32_t, writer> writers_;
   std::map<std::uint32_t, watched> watched_;
   /// Driver libraries that are held open: each once, however many processes have it mapped.

@@ -49,15 +49,6 @@ struct device_activity {
   std::int64_t kernel_ns = 0;        ///< union of all kernels, communication included
   std::int64_t copy_ns = 0;          ///< union of all copies
   std::int64_t exposed_copy_ns = 0;  ///< part of `copy_ns` while no kernel ran
-
-  /// Share of the time of `a` in which work of `b` ran, too, 0 to 1; HTA's communication/computation overlap is
-  /// overlap_share(communication, compute).
-  double overlap_share(work_class a, work_class b) const noexcept {
-    const std::int64_t whole = class_ns[static_cast<std::size_t>(a)];
-    return whole == 0 ? 0.0
-                      : static_cast<double>(overlap_ns[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)]) /
-                            static_cast<double>(whole);
-  }
 };
 
 CUTRACE_ONE_COPY inline device_activity find_activity(const trace_log& log, const device_work& d) {

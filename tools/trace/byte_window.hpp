@@ -56,10 +56,6 @@ class byte_window {
     std::memset(bytes_.get() + end_, 0, padding);  // simdjson may read the padding: zeros
     return n != 0;
   }
-  void start_over() noexcept {
-    begin_ = end_ = offset_ = 0;
-    looked_ = false;
-  }
   void start_at(std::uint64_t offset) noexcept {
     begin_ = end_ = 0;
     offset_ = offset;

@@ -40,25 +40,18 @@ class complaints {
     for (complaint& c : kinds_) {
       if (c.what == what) return void(++c.count);
     }
-    if (kinds_.size() < limit) {
-      kinds_.push_back({std::string(what), file_, at, 1});
-    } else {
-      ++unlisted_;
-    }
+    if (kinds_.size() < limit) kinds_.push_back({std::string(what), file_, at, 1});
   }
 
   std::uint64_t total() const noexcept { return total_; }
   /// In the order in which they first came.
   const std::vector<complaint>& kinds() const noexcept { return kinds_; }
-  /// Complaints of further kinds.
-  std::uint64_t unlisted() const noexcept { return unlisted_; }
 
  private:
   static constexpr std::size_t limit = 100;
   std::string file_;
   std::vector<complaint> kinds_;
   std::uint64_t total_ = 0;
-  std::uint64_t unlisted_ = 0;
 };
 
 /// "t.jsonl, line 7, byte 1234: ... (and 3 more)"

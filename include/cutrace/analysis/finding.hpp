@@ -25,7 +25,6 @@ enum class finding_kind : std::uint8_t {
   low_bandwidth,
   losses,
 };
-constexpr std::size_t finding_kind_count = 11;
 
 /// Short and stable, for machines.
 inline const char* name_of(finding_kind k) noexcept {
