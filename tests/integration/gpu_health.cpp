@@ -13,22 +13,13 @@
 #include <string>
 #include <thread>
 
+#include "../support/sanitized.hpp"
+
 #if defined(__has_include)
 #if __has_include(<nvml.h>)
 #include <nvml.h>
 #define CUTRACE_TEST_NVML_HEADER 1
 #endif
-#endif
-
-#if defined(__SANITIZE_THREAD__)
-#define CUTRACE_TEST_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define CUTRACE_TEST_TSAN 1
-#endif
-#endif
-#ifndef CUTRACE_TEST_TSAN
-#define CUTRACE_TEST_TSAN 0
 #endif
 
 namespace {

@@ -19,18 +19,8 @@
 #include <string>
 #include <vector>
 
+#include "support/sanitized.hpp"
 #include "support/temporary_folder.hpp"
-
-#if defined(__SANITIZE_THREAD__)
-#define CUTRACE_TEST_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define CUTRACE_TEST_TSAN 1
-#endif
-#endif
-#ifndef CUTRACE_TEST_TSAN
-#define CUTRACE_TEST_TSAN 0
-#endif
 
 namespace control_socket_test {
 

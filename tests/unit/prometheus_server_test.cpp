@@ -18,6 +18,7 @@
 
 #include "support/prometheus_text.hpp"
 #include "support/sample_events.hpp"
+#include "support/sanitized.hpp"
 
 namespace prometheus_server_test {
 
@@ -242,16 +243,6 @@ TEST_CASE("metrics server: a forked child keeps no port and ends by itself") {
 
 // Not under ThreadSanitizer: closing a descriptor that another thread uses is a race, which it reports, though the
 // server survives it.
-#if defined(__SANITIZE_THREAD__)
-#define CUTRACE_TEST_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define CUTRACE_TEST_TSAN 1
-#endif
-#endif
-#ifndef CUTRACE_TEST_TSAN  // another file of tests in the same source may have it
-#define CUTRACE_TEST_TSAN 0
-#endif
 #if !CUTRACE_TEST_TSAN
 TEST_CASE(
     "metrics server: a program that closes all descriptors keeps what it opens under the same number, and the sink "
