@@ -410,7 +410,6 @@ class idle_finder {
 
   idle_blame& row(const idle_gap& g) {
     const idle_row_key key = row_of(log_, g);
-    if (CUTRACE_LIKELY(key == last_key_ && !rows_.empty())) return rows_[last_row_];
     const auto found = row_of_.emplace(key, rows_.size());
     if (found.second) {
       idle_blame b;
@@ -420,8 +419,7 @@ class idle_finder {
       if (std::get<3>(key) != 0) b.stage = log_.names().name(std::get<3>(key));
       rows_.push_back(std::move(b));
     }
-    last_key_ = key;
-    return rows_[last_row_ = found.first->second];
+    return rows_[found.first->second];
   }
 
   const trace_log& log_;
@@ -430,8 +428,6 @@ class idle_finder {
   idle_report report_;
   std::vector<idle_blame> rows_;
   std::map<idle_row_key, std::size_t> row_of_;
-  idle_row_key last_key_;
-  std::size_t last_row_ = 0;
 };
 
 }  // namespace analysis
