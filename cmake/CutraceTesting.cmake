@@ -44,15 +44,6 @@ function(cutrace_add_test name)
   endif()
 endfunction()
 
-# cutrace_want_tests(<result> <set>): is this folder of tests part of the build?
-function(cutrace_want_tests result set)
-  if("all" IN_LIST CUTRACE_TEST_SETS OR "${set}" IN_LIST CUTRACE_TEST_SETS)
-    set(${result} ON PARENT_SCOPE)
-  else()
-    set(${result} OFF PARENT_SCOPE)
-  endif()
-endfunction()
-
 # Compilers that source-level checks run with: the one of this build, and the other family's where there is one.
 set(CUTRACE_CHECK_COMPILERS ${CMAKE_CXX_COMPILER})
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
