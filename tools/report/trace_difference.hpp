@@ -27,11 +27,6 @@
 CUTRACE_BEGIN_NAMESPACE
 namespace analysis {
 
-struct difference_options {
-  double alpha = 0.05;
-  double least_share = 0.01;  ///< smallest share that counts as a change
-};
-
 struct difference_side {
   std::size_t runs = 0;  ///< in which the row occurs
   double count = 0;      ///< count, total_ns and value_ns: means over `runs`
@@ -88,6 +83,8 @@ inline half_differences differences_of_halves(const trace_profile& p) {
 }
 
 struct trace_difference {
+  static constexpr double alpha = 0.05;
+  static constexpr double least_share = 0.01;  ///< smallest share that counts as a change
   std::array<difference, total_figure_count> totals;
   std::array<std::vector<difference>, profile_group_count> rows;  ///< largest change of the total first
   bool repeated = false;  ///< several runs on a side; else p compares durations within two runs, and totals have no p
@@ -96,7 +93,6 @@ struct trace_difference {
   double least_p = 1;  ///< smallest p that this number of runs can reach
   double by_chance = 0;
   half_differences halves;  ///< of the first run before
-  difference_options options;
 
   const std::vector<difference>& of(profile_group g) const { return rows[static_cast<std::size_t>(g)]; }
   const difference& of(total_figure f) const { return totals[static_cast<std::size_t>(f)]; }
@@ -104,10 +100,8 @@ struct trace_difference {
 
 class difference_finder {
  public:
-  difference_finder(const std::vector<trace_profile>& before, const std::vector<trace_profile>& after,
-                    const difference_options& options)
+  difference_finder(const std::vector<trace_profile>& before, const std::vector<trace_profile>& after)
       : before_(before), after_(after) {
-    result_.options = options;
     result_.repeated = before.size() > 1 || after.size() > 1;
     result_.least_p = 1 / ways_to_part(before.size(), after.size());
     if (!before.empty()) result_.halves = differences_of_halves(before.front());
@@ -200,7 +194,7 @@ class difference_finder {
       p.push_back(d->p);
       result_.tested += !std::isnan(d->p);
     }
-    const double alpha = result_.options.alpha, rows = static_cast<double>(std::max<std::size_t>(result_.tested, 1));
+    const double alpha = result_.alpha, rows = static_cast<double>(std::max<std::size_t>(result_.tested, 1));
     result_.adjusted = !result_.repeated || result_.least_p <= alpha / rows;
     if (!result_.adjusted && result_.least_p <= alpha)
       result_.by_chance = 2 * result_.least_p * rows;  // both directions
@@ -209,8 +203,7 @@ class difference_finder {
       difference& d = *all[i];
       d.q = q[i];
       const bool beyond = d.p <= alpha && d.p <= (1 + 1e-9) / ways_to_part(d.before.runs, d.after.runs);
-      d.significant =
-          (result_.adjusted ? d.q <= alpha : beyond) && std::fabs(d.change_share) >= result_.options.least_share;
+      d.significant = (result_.adjusted ? d.q <= alpha : beyond) && std::fabs(d.change_share) >= result_.least_share;
     }
   }
 
@@ -221,9 +214,8 @@ class difference_finder {
 
 /// @param before, after one profile for each run, at least one each
 inline trace_difference find_difference(const std::vector<trace_profile>& before,
-                                        const std::vector<trace_profile>& after,
-                                        const difference_options& options = {}) {
-  return difference_finder(before, after, options).find();
+                                        const std::vector<trace_profile>& after) {
+  return difference_finder(before, after).find();
 }
 
 /// Whether `d`, a row of `all`, became slower by more than `share`, and with repeated runs significantly so. A row that

@@ -82,8 +82,8 @@ CUTRACE_NOINLINE inline std::string difference_json(const analysis::trace_differ
   out.files("before", before);
   out.files("after", after);
   json.field("test", d.repeated ? "permutation_of_runs" : "durations_within_two_runs");
-  json.field("alpha", d.options.alpha);
-  json.field("least_share", d.options.least_share);
+  json.field("alpha", d.alpha);
+  json.field("least_share", d.least_share);
   json.field("least_p", d.repeated ? d.least_p : std::numeric_limits<double>::quiet_NaN());
   json.field("rows_tested", d.tested);
   json.field("adjusted", d.adjusted);

@@ -67,7 +67,7 @@ class difference_page {
 
   /// A change that is large enough to count and was not tested against chance.
   bool is_untested_change(const analysis::difference& d) const noexcept {
-    return d.on_both_sides() && !d.was_tested() && std::fabs(d.change_share) >= d_.options.least_share;
+    return d.on_both_sides() && !d.was_tested() && std::fabs(d.change_share) >= d_.least_share;
   }
   /// Whether a row stands in the text.
   bool is_shown(const analysis::difference& d) const noexcept {
@@ -142,7 +142,7 @@ class difference_page {
       s = "One run each: p compares the single durations within these two runs. Two runs of the same program may "
           "differ "
           "as much; give several with --before and --after to distinguish a change from that.";
-    else if (d_.least_p > d_.options.alpha)
+    else if (d_.least_p > d_.alpha)
       append(s, {"Too few runs to distinguish a change from chance: the least p that they can reach is ",
                  fixed(d_.least_p, 3), ". Three before and three after reach 0.05."});
     else if (!d_.adjusted)
@@ -151,7 +151,7 @@ class difference_page {
                  " would by chance; more runs decide better."});
     else
       append(s, {"Significant: p by permutation of the runs, adjusted for ", counted(d_.tested, "row"), ", is at most ",
-                 fixed(d_.options.alpha, 3), "."});
+                 fixed(d_.alpha, 3), "."});
     out_.paragraph({"trust    ", s}, 9);
   }
   void noise() {
@@ -219,8 +219,8 @@ class difference_page {
     const auto others = [&](std::size_t n) { return reported == 0 ? "" : n == 1 ? " other" : " others"; };
     if (tested != 0) out_.line({"    ", digits(tested), others(tested), " without a change beyond chance"});
     if (untested != 0)
-      out_.line({"    ", digits(untested), others(untested), " without a change of ",
-                 plain_percent(d_.options.least_share), ", ", why_untested()});
+      out_.line({"    ", digits(untested), others(untested), " without a change of ", plain_percent(d_.least_share),
+                 ", ", why_untested()});
   }
 
  public:
