@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <bitset>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -29,20 +30,16 @@ constexpr std::uint32_t cases = sanitized ? 40 : 300;  // of each test
 constexpr std::int64_t length = ticks + 200;
 
 /// One bit a tick.
-struct line {
-  std::vector<bool> on = std::vector<bool>(static_cast<std::size_t>(length));
+using bits = std::bitset<static_cast<std::size_t>(length)>;
+struct line : bits {
   void set(std::int64_t start, std::int64_t end) {
-    for (std::int64_t t = start; t < end; ++t) on[static_cast<std::size_t>(t)] = true;
+    for (std::int64_t t = start; t < end; ++t) bits::set(static_cast<std::size_t>(t));
   }
-  bool at(std::int64_t t) const { return on[static_cast<std::size_t>(t)]; }
+  bool at(std::int64_t t) const { return test(static_cast<std::size_t>(t)); }
 };
 /// What was recorded of the trace under test.
 line recorded;
-std::int64_t count(const std::function<bool(std::int64_t)>& is) {
-  std::int64_t n = 0;
-  for (std::int64_t t = 0; t < length; ++t) n += recorded.at(t) && is(t);
-  return n * tick;
-}
+std::int64_t count(const bits& is) { return static_cast<std::int64_t>((is & recorded).count()) * tick; }
 
 work_class class_of(const random_trace::work& w) {
   if (w.kind == event_kind::memcpy)
@@ -97,19 +94,18 @@ TEST_CASE("analysis.trace: each owner's time is what nobody before it has, all o
         for (const bool host : {false, true}) {
           const breakdown_table& t = host ? s.results.time.host : s.results.time.everything;
           std::int64_t sum = 0;
+          bits taken;
           for (std::size_t o = 0; o < owner_count; ++o) {
             sum += t.ns[o];
             if (host && o < first_host) {
               REQUIRE(t.ns[o] == 0);
               continue;
             }
-            REQUIRE(t.ns[o] == count([&](std::int64_t at) {
-                      for (std::size_t k = host ? first_host : 0; k < owner_count - 1; ++k)
-                        if (owners[k].at(at)) return k == o;
-                      return o == owner_count - 1;
-                    }));
+            const bits own = o < owners.size() ? owners[o] : ~bits();
+            REQUIRE(t.ns[o] == count(own & ~taken));
+            taken |= own;
           }
-          REQUIRE(sum == count([](std::int64_t) { return true; }));
+          REQUIRE(sum == count(~bits()));
           REQUIRE(sum == t.recorded_ns);
         }
       },
@@ -162,15 +158,16 @@ TEST_CASE("analysis.trace: busy, idle, compute and the overlap of any two classe
             last = std::max(last, w.end);
           }
           REQUIRE(d.active == interval{first * tick, last * tick});
-          const std::int64_t active_ns = count([&](std::int64_t t) { return first <= t && t < last; });
-          REQUIRE(d.busy_ns == count([&](std::int64_t t) { return busy.at(t); }));
+          line active;
+          active.set(first, last);
+          const std::int64_t active_ns = count(active);
+          REQUIRE(d.busy_ns == count(busy));
           REQUIRE(d.busy_ns + d.idle_ns == active_ns);
           REQUIRE(d.compute_ns + d.non_compute_ns + d.idle_ns == active_ns);
           for (std::size_t a = 0; a < work_class_count; ++a) {
-            REQUIRE(d.class_ns[a] == count([&](std::int64_t t) { return of[a].at(t); }));
-            REQUIRE(d.exposed_ns[a] == count([&](std::int64_t t) { return of[a].at(t) && !of[0].at(t); }));
-            for (std::size_t b = 0; b < work_class_count; ++b)
-              REQUIRE(d.overlap_ns[a][b] == count([&](std::int64_t t) { return of[a].at(t) && of[b].at(t); }));
+            REQUIRE(d.class_ns[a] == count(of[a]));
+            REQUIRE(d.exposed_ns[a] == count(of[a] & ~of[0]));
+            for (std::size_t b = 0; b < work_class_count; ++b) REQUIRE(d.overlap_ns[a][b] == count(of[a] & of[b]));
           }
           // Between the first and the last work, recorded or not: a gap that reaches into several windows is one in
           // each.
@@ -483,7 +480,7 @@ TEST_CASE("analysis.trace: copies, their bytes and the time that no kernel hides
           line kernel, copy;
           for (const random_trace::work& w : s.truth.works)
             if (w.device == d.device) (w.kind == event_kind::kernel ? kernel : copy).set(w.start, w.end);
-          const std::int64_t expected = count([&](std::int64_t t) { return copy.at(t) && !kernel.at(t); });
+          const std::int64_t expected = count(copy & ~kernel);
           REQUIRE(d.exposed_copy_ns == expected);
           REQUIRE(exposed[d.device] == expected);
         }
@@ -565,15 +562,14 @@ TEST_CASE("analysis.trace: stages: host, queue, execution, transfer, idle inside
         REQUIRE(s.results.stages.stages.size() == of.size());
         for (const stage_cost& c : s.results.stages.stages) {
           const lines& l = of[c.name];
-          const auto on = [](const line& of_row) { return count([&](std::int64_t t) { return of_row.at(t); }); };
-          REQUIRE(c.host_ns == on(l.host));
-          REQUIRE(c.gpu_own_ns == on(l.own));
-          REQUIRE(c.gpu_inclusive_ns == on(l.all));
-          REQUIRE(c.execution_ns == on(l.execution));
-          REQUIRE(c.transfer_ns == on(l.transfer));
-          REQUIRE(c.queue_ns == on(l.queue));
-          REQUIRE(c.call_ns == on(l.calls));
-          REQUIRE(c.gpu_idle_inside_ns == count([&](std::int64_t t) { return l.host.at(t) && !busy.at(t); }));
+          REQUIRE(c.host_ns == count(l.host));
+          REQUIRE(c.gpu_own_ns == count(l.own));
+          REQUIRE(c.gpu_inclusive_ns == count(l.all));
+          REQUIRE(c.execution_ns == count(l.execution));
+          REQUIRE(c.transfer_ns == count(l.transfer));
+          REQUIRE(c.queue_ns == count(l.queue));
+          REQUIRE(c.call_ns == count(l.calls));
+          REQUIRE(c.gpu_idle_inside_ns == count(l.host & ~busy));
           std::set<std::uint64_t> requests;
           for (const random_trace::stage& t : s.truth.stages)
             if (t.name == c.name) requests.insert(t.requests.begin(), t.requests.end());
@@ -600,7 +596,7 @@ TEST_CASE("analysis.trace: stages one by one: time of each instance on the host,
       const auto work = gpu.find(t.id);
       if (work == gpu.end()) continue;
       const line& busy = work->second;
-      const std::uint64_t ns = static_cast<std::uint64_t>(count([&](std::int64_t at) { return busy.at(at); }));
+      const std::uint64_t ns = static_cast<std::uint64_t>(count(busy));
       ++n.with_work;
       n.gpu += ns;
       n.longest = std::max(n.longest, ns);
@@ -645,16 +641,14 @@ TEST_CASE("analysis.trace: requests: what was measured alone, in batches, and th
               if (w.kind == event_kind::kernel) kernels.set(w.start, w.end);
               if (w.call != SIZE_MAX) waiting.set(s.truth.calls[w.call].end, w.start);
             }
-            const std::int64_t execution = count([&](std::int64_t at) { return kernels.at(at); });
+            const std::int64_t execution = count(kernels);
             (t.requests.size() == 1 ? alone : batches) += execution;
-            queue += count([&](std::int64_t at) { return waiting.at(at); });
-            if (t.requests.size() > 1)
-              share +=
-                  count([&](std::int64_t at) { return gpu.at(at); }) / static_cast<std::int64_t>(t.requests.size());
+            queue += count(waiting);
+            if (t.requests.size() > 1) share += count(gpu) / static_cast<std::int64_t>(t.requests.size());
           }
           REQUIRE(c.span == interval{first * tick, last * tick});
-          REQUIRE(c.host_ns == count([&](std::int64_t at) { return host.at(at); }));
-          REQUIRE(c.idle_inside_ns == count([&](std::int64_t at) { return host.at(at) && !busy.at(at); }));
+          REQUIRE(c.host_ns == count(host));
+          REQUIRE(c.idle_inside_ns == count(host & ~busy));
           REQUIRE(c.execution_alone_ns == alone);
           REQUIRE(c.execution_in_batches_ns == batches);
           REQUIRE(c.estimated_share_ns == share);
