@@ -2,7 +2,6 @@
 // What a marker costs, beside the raw clock reads that it cannot do without. Both are timed in short turns within one
 // burst, so that they meet the same clock speed and the same running collector. A burst fits into the pool of chunks
 // (buffers of records), so that no figure includes markers whose records were dropped.
-#include <cstring>
 #include <cutrace/cutrace.hpp>
 #include <cutrace/sink.hpp>
 

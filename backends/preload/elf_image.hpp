@@ -7,7 +7,6 @@
 #include <link.h>
 
 #include <cstdint>
-#include <cstring>
 #include <cutrace/config.hpp>
 
 CUTRACE_BEGIN_NAMESPACE

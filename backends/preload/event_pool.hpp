@@ -7,8 +7,6 @@
 #include <boost/lockfree/queue.hpp>
 #include <cstdint>
 #include <cutrace/event.hpp>
-#include <memory>
-#include <new>
 
 #include "hooks.hpp"
 

@@ -3,8 +3,6 @@
 // made, and frame_places. All of it comes from the one file of the architecture, which the build names.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <cutrace/config.hpp>
 
 #if !defined(CUTRACE_TRAMPOLINE)

@@ -4,7 +4,6 @@
 #include <unistd.h>
 #include <unwind.h>
 
-#include <cstdlib>
 #include <ctime>
 #include <cutrace/nvtx/ingest.hpp>
 #include <cutrace/run/backend_registry.hpp>

@@ -6,8 +6,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <atomic>
-
 #include "elf_image.hpp"
 
 CUTRACE_BEGIN_NAMESPACE

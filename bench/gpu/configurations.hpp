@@ -9,7 +9,6 @@
 #include <cutrace/cupti/options.hpp>
 #include <sstream>
 #include <string>
-#include <vector>
 
 namespace bench {
 

@@ -9,7 +9,6 @@
 //                                               clients by turns in one process, in an order drawn for each round
 //   engine_cost --child CONFIGURATION           one measurement, as the table of configurations.hpp says
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <memory>
 #include <random>

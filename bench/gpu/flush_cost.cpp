@@ -5,10 +5,8 @@
 //
 //   flush_cost [--rounds N] [--periods MS,MS,...] [--turn MS] [--kinds CUTRACE_KINDS]
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <random>
-#include <thread>
 
 #include "arguments.hpp"
 #include "segments.hpp"

@@ -12,9 +12,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "child.hpp"

@@ -4,7 +4,6 @@
 // that were killed.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 

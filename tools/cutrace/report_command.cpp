@@ -2,11 +2,9 @@
 #include "cutrace/report_command.hpp"
 
 #include <CLI/CLI.hpp>
-#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "cutrace/analysis_sink.hpp"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cutrace/requested_probes.hpp"
 
-#include <cstdio>
-
 #if defined(CUTRACE_WITH_EBPF)
 #include "cutrace/bpf_places.hpp"
 #include "cutrace/say.hpp"

@@ -5,7 +5,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <cstddef>
 #include <cstdlib>
 
 #include "report/pages/text.hpp"

@@ -9,7 +9,6 @@
 #include <cutrace/analysis/idle_gaps.hpp>
 #include <cutrace/analysis/trace_log.hpp>
 #include <map>
-#include <string>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE

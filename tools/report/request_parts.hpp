@@ -25,7 +25,6 @@
 #include <cstdint>
 #include <cutrace/analysis/trace_log.hpp>
 #include <map>
-#include <memory>
 #include <utility>
 #include <vector>
 

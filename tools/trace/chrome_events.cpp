@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events of Chrome JSON from their fields: what our sink and PyTorch's Kineto mean by their categories.
 #include <algorithm>
-#include <charconv>
 #include <cutrace/names.hpp>
 
 #include "trace/chrome_reader.hpp"

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cutrace/analysis/names.hpp>
 #include <cutrace/sinks/ascii/page.hpp>
-#include <deque>
 #include <map>
 #include <set>
 

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <cutrace/analysis/names.hpp>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "trace/memory_budget.hpp"

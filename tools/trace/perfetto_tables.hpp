@@ -10,7 +10,6 @@
 #include <deque>
 #include <memory>
 #include <new>
-#include <string_view>
 
 #include "trace/memory_budget.hpp"
 #include "trace/spoken_names.hpp"

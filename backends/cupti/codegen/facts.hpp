@@ -6,7 +6,6 @@
 #include <cuda.h>  // CUstream
 
 #include <cstddef>
-#include <cstdint>
 #include <type_traits>
 #include <utility>
 

@@ -2,7 +2,6 @@
 // What a traced process would meet in libcupti, asked in a child, with the backend's calls in their order.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -2,8 +2,6 @@
 // From findings to verdicts.
 #include "report.hpp"
 
-#include <algorithm>
-
 namespace cutrace_tool::doctor {
 
 namespace {

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <cutrace/output/json_text.hpp>
 #include <cutrace/output/text_buffer.hpp>
 #include <cutrace/output/utf8.hpp>

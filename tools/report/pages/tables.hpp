@@ -14,7 +14,6 @@
 #include <cutrace/output/json_text.hpp>  // view_of
 #include <cutrace/sinks/ascii/head.hpp>
 #include <cutrace/sinks/common/finding_text.hpp>
-#include <string>
 #include <string_view>
 #include <vector>
 

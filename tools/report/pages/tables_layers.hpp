@@ -2,9 +2,6 @@
 // The machine-readable tables of the layers between program and GPU; empty for traces without ioctls.
 #pragma once
 
-#include <cstddef>
-#include <vector>
-
 #include "report/layers.hpp"
 
 CUTRACE_BEGIN_NAMESPACE

@@ -7,7 +7,6 @@
 #include <dlfcn.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <cutrace/base/process_info.hpp>
 #include <cutrace/config.hpp>

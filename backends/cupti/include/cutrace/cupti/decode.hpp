@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <cutrace/cupti/decode_managed.hpp>
 #include <cutrace/cupti/decode_state.hpp>
 #include <cutrace/cupti/decode_work.hpp>

@@ -15,7 +15,6 @@
 #include <cutrace/backend.hpp>
 #include <cutrace/cupti/library.hpp>
 #include <unordered_map>
-#include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace cupti CUTRACE_LOCAL {

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <cutrace/base/process_info.hpp>
 #include <cutrace/error.hpp>

@@ -7,7 +7,6 @@
 // modules; the tables hold where their fields stand.
 #pragma once
 
-#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
