@@ -4,7 +4,6 @@
 #include <cutrace/sinks/chrome.hpp>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "reading.hpp"
 
@@ -15,11 +14,6 @@ using cutrace::event;
 using cutrace::event_kind;
 
 namespace {
-
-cutrace::text keep(const std::string& s) {
-  static std::set<std::string> all;
-  return s.empty() ? cutrace::text{} : sample::text_of(*all.insert(s).first);
-}
 
 /// Events as they are read back: without what docs/files.md lists as not kept.
 class as_kept {
@@ -54,29 +48,7 @@ class as_kept {
       e.request_count = e.request_total = 0;
     }
     switch (e.kind) {
-      case event_kind::stage:
-        e.stage.file = {};
-        e.stage.line = 0;
-        break;
-      case event_kind::nvtx:  // as ranges of NVTX that became stages
-        e.kind = event_kind::stage;
-        e.stage_name = e.name;
-        break;
-      case event_kind::api:
-        e.api.bytes = 0;
-        e.api.direction = cutrace::copy_direction::unknown;
-        if (e.api.result == 0) e.api.result_name = {};
-        break;
-      case event_kind::sync:
-        e.name = keep(cutrace::name_of_wait(e.sync.what));
-        break;
       case event_kind::memory:
-        e.name = {};
-        e.correlation_id = 0;
-        e.joined = cutrace::attribution::none;
-        e.context = 0;
-        e.stream = 0;
-        if (!cutrace::analysis::in_host_memory(e)) e.memory.memory = cutrace::memory_kind::unknown;
         e.call_start_ns = e.start_ns;
         break;
       case event_kind::kernel:
@@ -87,31 +59,18 @@ class as_kept {
         e.kernel.submitted_ns = 0;
         break;
       case event_kind::memcpy:
-        e.name = keep(std::string("memcpy ") + to_string(e.memcpy_.direction));
         e.memcpy_.asynchronous = false;
         break;
       case event_kind::memset:
-        e.name = keep("memset");
-        e.memset_.asynchronous = false;
         e.memset_.value = 0;
-        break;
-      case event_kind::graph_launch:
-        e.name = {};
         break;
       case event_kind::counter:
         e.counter.change = 0;
-        e.counter.gauge = false;
-        break;
-      case event_kind::loss:
-        e.name = keep("lost records");
-        break;
-      case event_kind::overhead:
-      case event_kind::window:
-        e.thread_id = 0;
         break;
       default:
         break;
     }
+    lose_common(e);
     if (gpu) {
       const auto call = calls_.find(e.correlation_id);
       const bool known = cutrace::detail::knows_call(e) && call != calls_.end();
@@ -128,16 +87,13 @@ class as_kept {
 /// Descriptions come first and have no time; a call waits for the next event of its thread before it is written.
 events comparable(events all) {
   for (event& e : all) {
-    if (e.kind >= event_kind::process && e.kind <= event_kind::device) e.start_ns = e.end_ns = 0;
+    if (e.is_description()) e.start_ns = e.end_ns = 0;
     if (e.kind == event_kind::process || e.kind == event_kind::device) e.thread_id = 0;
     e.late = false;
   }
   std::stable_sort(all.begin(), all.end(), [](const event& a, const event& b) {
-    const auto description = [](const event& e) {
-      return e.kind >= event_kind::process && e.kind <= event_kind::device;
-    };
-    if (description(a) != description(b)) return description(a);
-    if (description(a)) return a.kind < b.kind;
+    if (a.is_description() != b.is_description()) return a.is_description();
+    if (a.is_description()) return a.kind < b.kind;
     if (a.end_ns != b.end_ns) return a.end_ns < b.end_ns;
     if (a.start_ns != b.start_ns) return a.start_ns < b.start_ns;
     return a.kind != b.kind ? a.kind < b.kind : a.correlation_id < b.correlation_id;
@@ -158,12 +114,7 @@ void check_round_trip(const events& all, const std::string& extension) {
   check_same(comparable(kept.events()), comparable(as_kept().of(all)));
 }
 
-std::string sample_text(const events& all) {
-  const temporary_folder folder;
-  cutrace::chrome_sink sink(folder.file("t.json"));
-  write(sink, all);
-  return content_of(folder.file("t.json"));
-}
+std::string sample_text(const events& all) { return written_by<cutrace::chrome_sink>(all); }
 outcome try_text(const std::string& text, events* read = nullptr) {
   const temporary_folder folder;
   write_text(folder.file("t"), text);

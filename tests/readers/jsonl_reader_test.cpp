@@ -45,12 +45,7 @@ void check_round_trip(const events& all, cutrace::jsonl_form form, const std::st
   }
 }
 
-std::string sample_text() {
-  const temporary_folder folder;
-  cutrace::jsonl_sink sink(folder.file("t.jsonl"));
-  write(sink, late_marked(sample::server_run()));
-  return content_of(folder.file("t.jsonl"));
-}
+std::string sample_text() { return written_by<cutrace::jsonl_sink>(late_marked(sample::server_run())); }
 
 struct tried {
   outcome o;

@@ -9,7 +9,6 @@
 #include <cutrace/sinks/perfetto.hpp>
 #include <map>
 #include <random>
-#include <set>
 
 #include "reading.hpp"
 #include "trace/perfetto_tables.hpp"
@@ -23,10 +22,6 @@ using cutrace::event_kind;
 
 namespace {
 
-cutrace::text keep(const std::string& s) {
-  static std::set<std::string> all;
-  return s.empty() ? cutrace::text{} : sample::text_of(*all.insert(s).first);
-}
 std::string plain(cutrace::text t) {
   std::string out;
   cutrace::detail::append_printable(out, {t.data, t.size}, 8192);
@@ -69,19 +64,13 @@ class as_kept {
     switch (e.kind) {
       case event_kind::stage:
         e.stage.parent = 0;
-        e.stage.file = {};
-        e.stage.line = 0;
         break;
       case event_kind::api:
         e.api.function = 0;
-        e.api.bytes = 0;
-        e.api.direction = cutrace::copy_direction::unknown;
-        if (e.api.result == 0) e.api.result_name = {};
         if (!arguments_) e.api.argument_count = 0;
         if (cutrace::analysis::arrow_of_call(e.name) != cutrace::analysis::call_arrow::to_work) e.correlation_id = 0;
         break;
       case event_kind::sync:
-        e.name = keep(cutrace::name_of_wait(e.sync.what));
         e.correlation_id = 0;
         e.thread_id = 0;
         e.joined = cutrace::attribution::none;
@@ -92,45 +81,18 @@ class as_kept {
         }
         e.sync.event_id = 0;
         break;
-      case event_kind::memory:
-        e.name = {};
-        e.correlation_id = 0;
-        e.joined = cutrace::attribution::none;
-        e.context = 0;
-        e.stream = 0;
-        if (!cutrace::analysis::in_host_memory(e)) e.memory.memory = cutrace::memory_kind::unknown;
-        break;
-      case event_kind::memcpy:
-        e.name = keep(std::string("memcpy ") + to_string(e.memcpy_.direction));
-        break;
-      case event_kind::memset:
-        e.name = keep("memset");
-        e.memset_.asynchronous = false;
-        break;
-      case event_kind::graph_launch:
-        e.name = {};
-        break;
       case event_kind::counter:
         e.thread_id = 0;
-        e.counter.gauge = false;
         e.counter.change = values_.count(plain(e.name)) != 0 ? e.counter.value - values_[plain(e.name)] : 0;
         values_[plain(e.name)] = e.counter.value;
         break;
-      case event_kind::nvtx:  // as ranges of NVTX that became stages
-        e.kind = event_kind::stage;
+      case event_kind::nvtx:
         e.stage.origin = cutrace::stage_origin::nvtx;
-        e.stage_name = e.name;
-        break;
-      case event_kind::loss:
-        e.name = keep("lost records");
-        break;
-      case event_kind::overhead:
-      case event_kind::window:
-        e.thread_id = 0;
         break;
       default:
         break;
     }
+    lose_common(e);
     // The reader finds the call by its correlation id, if the file has the call and the call starts GPU work.
     if (gpu) {
       const bool known = cutrace::detail::knows_call(e);
@@ -163,18 +125,14 @@ events comparable(events all) {
   std::stable_sort(all.begin(), all.end(), [](const event& a, const event& b) {
     return (a.kind == event_kind::device) > (b.kind == event_kind::device);
   });
-  std::stable_sort(all.begin(), all.end(), [](const event& a, const event& b) {
-    const auto description = [](const event& e) {
-      return e.kind >= event_kind::process && e.kind <= event_kind::device;
-    };
-    return description(a) > description(b);
-  });
+  std::stable_sort(all.begin(), all.end(),
+                   [](const event& a, const event& b) { return a.is_description() > b.is_description(); });
   return all;
 }
 /// The file does not keep when descriptions were made, nor when the calls of sync and memory events began.
 events timeless(events all) {
   for (event& e : all) {
-    if (e.kind >= event_kind::process && e.kind <= event_kind::device) e.start_ns = e.end_ns = 0;
+    if (e.is_description()) e.start_ns = e.end_ns = 0;
     if (e.kind == event_kind::process || e.kind == event_kind::device) e.thread_id = 0;
     if (e.kind == event_kind::sync || e.kind == event_kind::memory) e.call_start_ns = e.start_ns;
   }
@@ -196,12 +154,7 @@ void check_round_trip(const events& all, bool arguments, const std::string& exte
   check_same(comparable(timeless(kept.events())), comparable(timeless(as_kept(arguments).of(all))));
 }
 
-std::string sample_bytes(const events& all) {
-  const temporary_folder folder;
-  cutrace::perfetto_sink sink(folder.file("t.pftrace"));
-  write(sink, all);
-  return content_of(folder.file("t.pftrace"));
-}
+std::string sample_bytes(const events& all) { return written_by<cutrace::perfetto_sink>(all); }
 
 }  // namespace
 

@@ -5,9 +5,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cutrace/analysis/category.hpp>
 #include <cutrace/sinks/jsonl.hpp>
 #include <cutrace/sinks/memory.hpp>
 #include <fstream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,6 +33,72 @@ inline void write(cutrace::sink& to, const events& all, const cutrace::trace_inf
     to.write({all.data() + at, std::min<std::size_t>(100, all.size() - at)});
   }
   to.close(sample::summary(all.size(), lost));
+}
+
+template <class Sink>
+std::string written_by(const events& all) {
+  const temporary_folder folder;
+  Sink sink(folder.file("t"));
+  write(sink, all);
+  return content_of(folder.file("t"));
+}
+
+/// A text that lives as long as the program.
+inline cutrace::text keep(const std::string& s) {
+  static std::set<std::string> all;
+  return s.empty() ? cutrace::text{} : sample::text_of(*all.insert(s).first);
+}
+
+/// Takes away what neither Chrome JSON nor a Perfetto trace keeps of an event.
+inline void lose_common(cutrace::event& e) {
+  switch (e.kind) {
+    case cutrace::event_kind::stage:
+      e.stage.file = {};
+      e.stage.line = 0;
+      break;
+    case cutrace::event_kind::nvtx:  // as ranges of NVTX that became stages
+      e.kind = cutrace::event_kind::stage;
+      e.stage_name = e.name;
+      break;
+    case cutrace::event_kind::api:
+      e.api.bytes = 0;
+      e.api.direction = cutrace::copy_direction::unknown;
+      if (e.api.result == 0) e.api.result_name = {};
+      break;
+    case cutrace::event_kind::sync:
+      e.name = keep(cutrace::name_of_wait(e.sync.what));
+      break;
+    case cutrace::event_kind::memory:
+      e.name = {};
+      e.correlation_id = 0;
+      e.joined = cutrace::attribution::none;
+      e.context = 0;
+      e.stream = 0;
+      if (!cutrace::analysis::in_host_memory(e)) e.memory.memory = cutrace::memory_kind::unknown;
+      break;
+    case cutrace::event_kind::memcpy:
+      e.name = keep(std::string("memcpy ") + to_string(e.memcpy_.direction));
+      break;
+    case cutrace::event_kind::memset:
+      e.name = keep("memset");
+      e.memset_.asynchronous = false;
+      break;
+    case cutrace::event_kind::graph_launch:
+      e.name = {};
+      break;
+    case cutrace::event_kind::counter:
+      e.counter.gauge = false;
+      break;
+    case cutrace::event_kind::loss:
+      e.name = keep("lost records");
+      break;
+    case cutrace::event_kind::overhead:
+    case cutrace::event_kind::window:
+      e.thread_id = 0;
+      break;
+    default:
+      break;
+  }
 }
 
 inline void write_text(const std::string& path, const std::string& text) {
