@@ -403,7 +403,7 @@ TEST_CASE("perfetto: clocks are written while the trace runs, once in a while, a
 }
 
 TEST_CASE("perfetto: a file cut at any byte holds every whole packet before the cut") {
-  std::vector<cutrace::event> all = random_run(7, 2000, 1000000, false);
+  std::vector<cutrace::event> all = random_run(7, 500, 1000000, false);
   for (const cutrace::event& e : sample::server_run()) all.push_back(e);
   const std::string file = written(all);
   const trace whole(file);
