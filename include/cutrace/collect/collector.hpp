@@ -319,14 +319,7 @@ class collector final : private event_emitter {
   void raise(const work_watch::report& r) {
     std::string block = "cutrace: " + r.text;
     if (!r.text.empty()) write_error_text(&block[0], block.size());
-    for (const pending_event& a : r.alarms) {
-      ingest_.begin_one();
-      try {
-        ingest_.take_complete(a);
-      } catch (const std::bad_alloc&) {
-        ingest_.end_failed(true);
-      }
-    }
+    for (const pending_event& a : r.alarms) ingest_.attempt([&] { ingest_.take_complete(a); });
     if (r.text.empty() || alarm_handler_ == nullptr) return;
     deliver_known();
     alarm_handler_(r.text.c_str(), alarm_user_);
@@ -614,12 +607,7 @@ class collector final : private event_emitter {
       return ingest_.take(e);
     event copy = e;
     if (copy.start_ns == 0) copy.start_ns = copy.end_ns = static_cast<std::int64_t>(core_.scale.now_ns());
-    ingest_.begin_one();
-    try {
-      describe(copy);
-    } catch (const std::bad_alloc&) {
-      ingest_.end_failed(true);
-    }
+    ingest_.attempt([&] { describe(copy); });
   }
   text intern(const char* data, std::size_t size) override {
     return or_lost([&] { return tables_.strings.intern(data, size); });

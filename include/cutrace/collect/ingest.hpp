@@ -122,14 +122,21 @@ class ingest {
 
   /// Takes an event of a backend, with times in the raw frame (clock.hpp), and joins it to its call.
   void take(const event& e) {
+    attempt([&] { take_one(e); });
+  }
+
+  /// Runs `take` for one event, which counts as lost where memory runs out.
+  template <class Take>
+  void attempt(Take take) {
     begin_one();
     try {
-      take_one(e);
+      take();
     } catch (const std::bad_alloc&) {
       end_failed(true);
     }
   }
 
+ private:
   /// An event is about to be taken.
   void begin_one() noexcept {
     produced_before_ = produced_;
@@ -143,7 +150,6 @@ class ingest {
     produced_ = produced_before_ + (is_event && appended == 0 ? 1 : appended);
   }
 
- private:
   void take_one(const event& e) {
     // Work from before this trace, which CUPTI hands over late, is no part of it.
     if (e.is_gpu_work() && e.end_ns != 0 && e.end_ns < start_ns_.load(std::memory_order_relaxed)) return;
