@@ -22,10 +22,14 @@ template <class Done>
 void wait_for_room(std::uint32_t us, Done done) noexcept {
   if (done()) return;
   const int program_errno = errno;
-  const std::uint64_t until_ns = clock::monotonic_ns() + std::uint64_t{us} * 1000;
-  for (timespec pause{0, 50000}; clock::monotonic_ns() < until_ns; pause.tv_nsec *= pause.tv_nsec < 50000000 ? 2 : 1) {
+  std::uint64_t now_ns = clock::monotonic_ns(), pause_ns = 50000;
+  for (const std::uint64_t until_ns = now_ns + std::uint64_t{us} * 1000; now_ns < until_ns;
+       now_ns = clock::monotonic_ns()) {
+    const std::uint64_t left_ns = until_ns - now_ns;
+    const timespec pause{0, static_cast<long>(pause_ns < left_ns ? pause_ns : left_ns)};
     ::syscall(SYS_nanosleep, &pause, nullptr);
     if (done()) break;
+    if (pause_ns < 50000000) pause_ns *= 2;
   }
   errno = program_errno;
 }
