@@ -1023,6 +1023,40 @@ TEST_CASE("stages and calls without room count as one lost event each, and openi
   CHECK(count(event_kind::stage) + count(event_kind::api) + s.lost_total() == 2 * steps);
 }
 
+TEST_CASE("a thread waits for room once where there are more threads than chunks") {
+  using clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds allowed(400);
+  cutrace::session_options o = traced::quiet();
+  o.memory_limit_bytes = 1 << 20;
+  o.overflow = cutrace::overflow_policy::wait;
+  o.overflow_wait_us = 400000;
+  cutrace::session trace(o);
+  std::atomic<std::size_t> ready{0};
+  std::atomic<bool> waited{false};
+  clock::duration others{};
+  std::vector<std::thread> threads;
+  while (!waited && threads.size() < 2000) {  // how many have a chunk depends on the sessions before
+    threads.emplace_back([&] {
+      clock::time_point begin = clock::now();
+      CUTRACE_MARK("first");
+      const bool in_vain = clock::now() - begin >= allowed;
+      begin = clock::now();
+      for (int i = 0; i < 10; ++i) CUTRACE_MARK("another");
+      if (in_vain) others = clock::now() - begin;
+      waited = waited || in_vain;
+      ++ready;
+      while (!waited) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    });
+    while (ready != threads.size()) std::this_thread::yield();
+  }
+  for (std::thread& t : threads) t.join();
+  trace.stop();
+  REQUIRE(waited);
+  CHECK(others < 5 * allowed);
+  const cutrace::stats s = trace.stats();
+  CHECK(s.by_kind[static_cast<std::size_t>(event_kind::mark)] + s.lost_total() == 11 * threads.size());
+}
+
 namespace {
 struct variable {
   variable(const char* n, const char* v) : name(n) { ::setenv(n, v, 1); }
