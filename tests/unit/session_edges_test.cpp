@@ -1058,6 +1058,52 @@ TEST_CASE("a thread waits for room once where there are more threads than chunks
 }
 
 namespace {
+/// Marks stages itself, more than there is room for, when it gets a mark.
+struct marking_sink final : cutrace::sink {
+  std::atomic<bool> has_mark{false}, all_taken{false}, done{false};
+  std::chrono::steady_clock::duration took{};
+  const char* name() const noexcept override { return "marking"; }
+  void write(cutrace::event_view events) override {
+    for (const event& e : events) has_mark = has_mark || e.kind == event_kind::mark;
+    if (!has_mark || done) return;
+    while (!all_taken) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < 300 && took < std::chrono::seconds(1); ++i) {
+      CUTRACE_STAGE("the sink's");
+      took = std::chrono::steady_clock::now() - begin;
+    }
+    took = std::chrono::steady_clock::now() - begin;
+    done = true;
+  }
+};
+}  // namespace
+
+TEST_CASE("a sink with stages of its own does not wait for the room that only its own thread can make") {
+  cutrace::session_options o = traced::quiet();
+  o.memory_limit_bytes = 1 << 20;
+  o.overflow = cutrace::overflow_policy::wait;
+  o.overflow_wait_us = 2000000;
+  cutrace::session trace(o);
+  marking_sink& sink = trace.emplace_sink<marking_sink>();
+  CUTRACE_MARK("first");
+  while (!sink.has_mark) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  std::atomic<int> steps{0};
+  std::thread fills([&] {
+    for (; !sink.done; ++steps) {
+      CUTRACE_STAGE("step");
+    }
+  });
+  for (int before = -1; before != steps;) {  // until that thread waits
+    before = steps;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  sink.all_taken = true;
+  fills.join();
+  CHECK(sink.took < std::chrono::seconds(1));
+  trace.stop();
+}
+
+namespace {
 struct variable {
   variable(const char* n, const char* v) : name(n) { ::setenv(n, v, 1); }
   ~variable() { ::unsetenv(name); }

@@ -152,8 +152,9 @@ struct runtime_core {
   chunk* take_chunk(traced_thread* t, std::uint32_t records) noexcept {
     chunk* c = take_or_reuse(t, records);
     const std::uint32_t wait_us = overflow_wait_us.load(std::memory_order_relaxed);
-    // Of more threads than there are chunks some get none while the others live: those wait once.
-    const bool in_vain = t->current == nullptr && t->lost.load(std::memory_order_relaxed) != 0;
+    // A thread of the runtime, in a sink of the program, would wait for itself. Of more threads than there are chunks
+    // some get none while the others live: those wait once.
+    const bool in_vain = inside_runtime() || (t->current == nullptr && t->lost.load(std::memory_order_relaxed) != 0);
     if (c != nullptr || wait_us == 0 || in_vain) return c;
     wait_for_room(wait_us, [&] {
       c = take_or_reuse(t, records);
