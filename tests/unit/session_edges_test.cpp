@@ -629,6 +629,74 @@ TEST_CASE("what another session gets alone, while the first one starts, does not
         static_cast<std::uint64_t>(std::count_if(seen.begin(), seen.end(), is_stage)));
 }
 
+TEST_CASE("a session that joins makes no event of the others late, and gets what has not been delivered") {
+  cutrace::session_options o = traced::quiet();
+  o.window_ms = 2000;
+  traced t(o);
+  cutrace::api_call launch = t.gpu.begin();
+  t.gpu.end(launch);
+  cutrace::gpu_work w{};
+  w.kind = event_kind::kernel;
+  w.name = "its record comes later";
+  w.times_are_ticks = true;
+  w.correlation = launch.correlation;
+  w.begin = w.end = t.gpu.writer->ticks();
+  CUTRACE_MARK("behind the kernel");
+  cutrace::session joins(traced::quiet());
+  cutrace::memory_sink& part = joins.emplace_sink<cutrace::memory_sink>();
+  t.gpu.writer->gpu(w);
+  joins.stop();
+  const std::vector<event> seen = part.events();
+  const auto is_call = [](const event& e) { return e.kind == event_kind::api; };
+  CHECK(std::count_if(seen.begin(), seen.end(), is_call) == 1);
+  CHECK(t.all(event_kind::kernel).size() == 1);
+  CHECK(t.trace.stats().quality_of[static_cast<std::size_t>(cutrace::quality::late)] == 0);
+}
+
+namespace {
+/// A backend that holds records of all calls back.
+struct holding_backend final : emitting_backend, cutrace::activity_buffers {
+  std::uint64_t since_ns = 0;
+  cutrace::backend_status start(cutrace::event_writer& w) override {
+    since_ns = w.raw_ns(w.ticks());
+    w.offer(this);
+    return emitting_backend::start(w);
+  }
+  bool stop(std::uint32_t) noexcept override {
+    writer->offer(static_cast<const cutrace::activity_buffers*>(nullptr));
+    return true;
+  }
+  void list(void (*take)(void* to, const held& one), void* to) const override { take(to, {any, since_ns}); }
+  std::uint64_t bytes() const noexcept override { return 0; }
+};
+}  // namespace
+
+TEST_CASE("a call that began long before a session joined is missed where its record does not come in time") {
+  const auto pass_time = [] { std::this_thread::sleep_for(std::chrono::milliseconds(150)); };
+  holding_backend gpu;
+  cutrace::session_options o = traced::quiet();
+  o.window_ms = 2000;
+  cutrace::session stays(o);
+  stays.emplace_sink<cutrace::memory_sink>();
+  stays.add_backend(gpu);
+  cutrace::api_call delivered = gpu.begin();
+  gpu.end(delivered);
+  REQUIRE(stays.flush());
+  cutrace::api_call slow = gpu.begin();
+  pass_time();
+  CUTRACE_MARK("long before the call ends");
+  pass_time();
+  gpu.end(slow);
+  cutrace::session joins(traced::quiet());
+  cutrace::memory_sink& part = joins.emplace_sink<cutrace::memory_sink>();
+  joins.stop();
+  const std::vector<event> seen = part.events();
+  const auto is_call = [](const event& e) { return e.kind == event_kind::api; };
+  CHECK(std::count_if(seen.begin(), seen.end(), is_call) == 1);
+  CHECK(part.totals().lost[static_cast<std::size_t>(cutrace::loss_cause::unpaired)] == 1);
+  stays.stop();
+}
+
 TEST_CASE("a session that leaves cuts no window of those that stay") {
   constexpr std::size_t window = static_cast<std::size_t>(event_kind::window);
   cutrace::session first(traced::quiet());

@@ -123,12 +123,8 @@ class collector final : private event_emitter {
   CUTRACE_NOINLINE void add_sink(sink* s, std::uint64_t session) {
     if (sinks_.has(s)) return;  // this action runs again on a new thread: the sink hangs in the write below
     const bool late = listened_to_.load(std::memory_order_relaxed);
-    std::vector<std::uint32_t> earlier;
-    if (late) {
-      pass();
-      advance(window_.oldest_ns());
-      earlier = awaited_calls(window_.delivered_ns());
-    }
+    if (late) pass();
+    std::vector<std::uint32_t> earlier = late ? delivered_calls(awaited_calls()) : std::vector<std::uint32_t>();
     delivery_.deliver_described();
     const std::vector<event> known = descriptions_.all();
     sinks_.add(s, session, late ? stats_now() : stats{}, std::move(earlier));
@@ -410,18 +406,29 @@ class collector final : private event_emitter {
   bool is_call_awaited(const correlation_ring::call& c) const noexcept {
     return c.stage != api_call::not_recorded && held_.is_awaited(c.thread_index, returned_ns(c));
   }
-  /// Ids, sorted, of calls that began before `until_ns` (raw frame) and whose GPU records are in buffers that the
-  /// backend had at the last pass.
-  CUTRACE_NOINLINE std::vector<std::uint32_t> awaited_calls(std::uint64_t until_ns = UINT64_MAX) {
+  /// Ids, sorted, of calls whose GPU records are in buffers that the backend had at the last pass.
+  CUTRACE_NOINLINE std::vector<std::uint32_t> awaited_calls() {
     watch_.settle();
     std::vector<std::uint32_t> ids;
     ingest_.order().without_record().for_each([&](std::uint32_t id) {
       correlation_ring::call c{};
       const bool found = correlation_ring::is_found(tables_.ring.find(id, c)) ||
                          correlation_ring::is_found(tables_.held_calls.find(id, c));
-      if (found && is_call_awaited(c) && core_.scale.to_ns(c.begin_ticks) < until_ns) ids.push_back(id);
+      if (found && is_call_awaited(c)) ids.push_back(id);
     });
     std::sort(ids.begin(), ids.end());
+    return ids;
+  }
+  /// Those of these calls, sorted ids, that do not wait in the window.
+  CUTRACE_NOINLINE std::vector<std::uint32_t> delivered_calls(std::vector<std::uint32_t> ids) const {
+    std::vector<std::uint32_t> waiting;
+    window_.for_each_host([&](const pending_host& h) {
+      const std::uint32_t id = static_cast<std::uint32_t>(h.id);
+      if (h.type() == record_type::api && std::binary_search(ids.begin(), ids.end(), id)) waiting.push_back(id);
+    });
+    std::sort(waiting.begin(), waiting.end());
+    const auto waits = [&](std::uint32_t id) { return std::binary_search(waiting.begin(), waiting.end(), id); };
+    ids.erase(std::remove_if(ids.begin(), ids.end(), waits), ids.end());
     return ids;
   }
   /// By when a call is taken to have returned; raw frame.

@@ -203,8 +203,13 @@ class order_window {
   std::uint64_t bytes() const noexcept { return used_bytes_ + spare_blocks_.bytes(); }
   /// All events that ended before this time have been handed over, except for late ones.
   std::uint64_t delivered_ns() const noexcept { return buckets_.empty() ? everything : first_ * width_ns_; }
-  /// Watermark behind the oldest part, where late events wait; 0 while there is none.
-  std::uint64_t oldest_ns() const noexcept { return buckets_.empty() ? 0 : (first_ + 1) * width_ns_; }
+  /// Calls `visit(pending_host)` for all stages and calls of that form.
+  template <class Visit>
+  void for_each_host(Visit visit) const {
+    for (const bucket& b : buckets_)
+      for (const place& p : b.order)
+        if (p.kind() == form::host) visit(p.as<const pending_host>());
+  }
 
  private:
   static constexpr std::size_t bucket_limit = 1024;
