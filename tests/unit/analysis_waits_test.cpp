@@ -120,6 +120,19 @@ TEST_CASE(
   CHECK(by_stage == std::map<std::string, std::int64_t>{{"", 200}, {"decode", 100}});
 }
 
+TEST_CASE("waits: the stage around a call is found for calls without length, and for those that the begin cuts") {
+  analysis::trace_analysis a(900);
+  a.add(sample::api("cuCtxSynchronize", 800, 1000, 1));
+  a.add(sample::api("cuCtxSynchronize", 2000, 2000, 1));
+  a.add(sample::api("cuCtxGetCurrent", 2000, 2050, 1));
+  a.add(sample::api("cuCtxSynchronize", 2100, 2100, 1));
+  a.add(sample::stage("early", 700, 1500, 1));
+  a.add(sample::stage("decode", 1900, 2200, 2));
+  std::map<std::string, std::uint64_t> by_stage;
+  for (const wait_row& w : a.finish().waits) by_stage[w.stage] += w.count;
+  CHECK(by_stage == std::map<std::string, std::uint64_t>{{"decode", 2}, {"early", 1}});
+}
+
 TEST_CASE("waits: a handle that was destroyed and given out again is another stream") {
   program p;
   p.launch(0xa0, 13);

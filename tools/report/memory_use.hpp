@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/analysis/category.hpp>
+#include <cutrace/analysis/containers.hpp>
 #include <cutrace/analysis/names.hpp>
 #include <cutrace/analysis/trace_log.hpp>
 #include <map>
@@ -56,11 +57,23 @@ class memory_use {
   CUTRACE_ONE_COPY memory_report result(const trace_log& log) {
     const bool records = !from_records_.empty();
     ledger l;
-    for (const change& c : records ? from_records_ : from_calls_) {
-      const std::string stage = c.placed ? std::string() : log.stage_of_call(c.process, c.thread, c.start_ns);
-      const std::uint32_t number = stage.empty() ? c.stage : names_.number(text_of(stage));
-      c.allocates ? allocate(l, c, number) : release(l, c);
+    const chunked<change>& changes = records ? from_records_ : from_calls_;
+    std::size_t hint = 0;
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+      const change& c = changes[i];
+      if (!c.allocates) {
+        release(l, c);
+        continue;
+      }
+      std::uint32_t stage = c.stage;
+      if (!c.placed) {
+        const std::string& name = log.stage_of_call(c.process, c.thread, c.start_ns, hint);
+        if (!name.empty()) stage = names_.number(text_of(name));
+      }
+      allocate(l, c, stage);
     }
+    from_records_.clear();
+    from_calls_.clear();
     memory_report r;
     r.from_records = records;
     r.allocations = l.total.allocations;
@@ -111,8 +124,9 @@ class memory_use {
   void add_record(const event& e) {
     if (in_host_memory(e)) return;
     add_change(from_records_, e, e.memory.operation == memory_operation::allocate, e.memory.address, e.memory.bytes);
+    if (!from_records_.empty()) from_calls_.clear();
   }
-  void add_change(std::vector<change>& to, const event& e, bool allocates, std::uint64_t address, std::uint64_t bytes) {
+  void add_change(chunked<change>& to, const event& e, bool allocates, std::uint64_t address, std::uint64_t bytes) {
     if (address == 0 && !allocates) return;  // frees nothing
     const interval when = interval_of(e);
     const bool placed = e.stage_id != 0 || e.stage_name.size != 0;
@@ -122,7 +136,7 @@ class memory_use {
   }
 
   void add_call(const event& e) {
-    if (e.api.result != 0) return;
+    if (e.api.result != 0 || !from_records_.empty()) return;
     const kind is = kind_of(e.name);
     if (is == kind::other) return;
     for (std::uint32_t i = 0; i < e.api.argument_count; ++i) {
@@ -191,7 +205,7 @@ class memory_use {
 
   name_table names_, functions_;
   std::vector<kind> kinds_;
-  std::vector<change> from_records_, from_calls_;
+  chunked<change> from_records_, from_calls_;
 };
 
 }  // namespace analysis

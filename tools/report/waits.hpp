@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/analysis/category.hpp>
+#include <cutrace/analysis/containers.hpp>
 #include <cutrace/analysis/intervals.hpp>
 #include <cutrace/analysis/names.hpp>
 #include <cutrace/analysis/trace_log.hpp>
@@ -19,7 +20,6 @@
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
@@ -53,11 +53,14 @@ class wait_table {
 
   /// Longest total first. @param log sealed; finds the stages of calls that do not state theirs
   CUTRACE_ONE_COPY std::vector<wait_row> result(const trace_log& log) {
-    for (unplaced u : std::exchange(unplaced_, {})) {
-      const std::string stage = log.stage_of_call(u.key.process, u.thread, u.start_ns);
+    std::size_t hint = 0;
+    for (std::size_t i = 0; i < unplaced_.size(); ++i) {
+      unplaced u = unplaced_[i];
+      const std::string& stage = log.stage_of_call(u.key.process, u.thread, u.start_ns, hint);
       if (!stage.empty()) u.key.stage = stages_.number(text_of(stage));
       add_wait(u.key, u.ns, u.failed);
     }
+    unplaced_.clear();
     // Several handles, one after the other, may have been of one stream.
     std::map<std::tuple<std::uint32_t, wait_for, bool, std::uint32_t, std::uint32_t, std::uint32_t, std::uint64_t>,
              wait_row>
@@ -282,7 +285,7 @@ class wait_table {
   std::vector<recent_work> recent_ = std::vector<recent_work>(4096);  ///< by call; newer ones replace older ones
   detail::seeded_map<std::uint64_t, std::uint32_t> asked_;  ///< calls whose GPU work will give the stream its number
   std::unordered_map<sum_key, sum, hash> sums_;
-  std::vector<unplaced> unplaced_;
+  chunked<unplaced> unplaced_;
 };
 
 }  // namespace analysis

@@ -286,13 +286,22 @@ class trace_log {
   }
   const stage_log& stages() const noexcept { return stages_; }
   /// Name of the stage of the call that the thread was in at `t_ns`; empty where it was in none. After `seal`.
-  std::string stage_of_call(std::uint32_t process, std::uint32_t thread, std::int64_t t_ns) const {
+  /// @param hint where the search begins; set to the place found
+  const std::string& stage_of_call(std::uint32_t process, std::uint32_t thread, std::int64_t t_ns,
+                                   std::size_t& hint) const {
+    static const std::string nothing;
+    if (stages_.size() == 1) return nothing;
     const auto found = thread_numbers_.find(std::uint64_t{process} << 32 | thread);
-    if (found == thread_numbers_.end()) return {};
+    if (found == thread_numbers_.end()) return nothing;
     const chunked<host_call>& calls = threads_[found->second].calls();
-    const std::size_t at = threads_[found->second].ending_after(t_ns, calls.size());
-    const bool inside = at < calls.size() && calls[at].when.start_ns <= t_ns && calls[at].stage != stage_log::none;
-    return inside ? names_.name(stages_[calls[at].stage].name) : std::string();
+    t_ns = std::max(t_ns, start_ns_);  // calls are cut there
+    hint = threads_[found->second].ending_after(t_ns, hint);
+    // Some formats have calls without length, which do not end after their begin.
+    const bool inside = hint < calls.size() && calls[hint].when.start_ns <= t_ns;
+    const std::size_t at = inside ? hint : hint - 1;
+    if (at >= calls.size() || calls[at].when.end_ns < t_ns) return nothing;
+    const std::uint32_t stage = calls[at].stage;
+    return stage != stage_log::none ? names_.name(stages_[stage].name) : nothing;
   }
   /// Stages up to this number had ended in a log before.
   std::uint32_t taken_stages() const noexcept { return taken_stages_; }
