@@ -274,6 +274,24 @@ TEST_CASE("request_done: an id that comes back is another request, what comes to
   CHECK(watch.done()[1].execution_alone_ns == 20);
 }
 
+TEST_CASE("request_done: a request that comes too late, named several times by a batch, counts once") {
+  one_request first(9), step(8, 20, 2);
+  request_watch watch(quick());
+  for (const event& e : first.events) watch.add(e);
+  watch.advance(2000);
+  REQUIRE(watch.done().size() == 1);
+  const std::vector<request_ref> batch = {sample::request_id(9), sample::request_id(8), sample::request_id(9)};
+  for (event& e : step.events) {
+    e.requests = batch.data();
+    e.request_count = e.request_total = 3;
+    watch.add(e);
+  }
+  CHECK(watch.too_late() == 1);
+  watch.finish();
+  REQUIRE(watch.done().size() == 2);
+  CHECK(watch.done()[1].estimated_share_ns == 10);  // of two requests
+}
+
 TEST_CASE("request_done: losses while it was open, late events, stages that never end") {
   const one_request r(3);
   request_watch watch(quick());

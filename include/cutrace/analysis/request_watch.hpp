@@ -238,20 +238,16 @@ class request_watch {
 
   CUTRACE_ONE_COPY watched_stage* new_stage(const event& e, std::int64_t begin_ns) {
     std::vector<std::uint64_t> wanted;
-    std::uint32_t repeats = 0;
-    for (std::uint32_t i = 0; i < e.request_count; ++i) {
-      const request_ref& r = e.requests[i];
-      const reported& t = reported_[place_of(r.id)];
-      const auto found = requests_.find(r.id);
-      if (found == requests_.end() && t.id == r.id && t.is && begin_ns <= t.until_ns) {
-        ++too_late_;
-        continue;
-      }
-      if (std::find(wanted.begin(), wanted.end(), r.id) == wanted.end())
-        wanted.push_back(r.id);
-      else
-        ++repeats;
-    }
+    for (std::uint32_t i = 0; i < e.request_count; ++i)
+      if (std::find(wanted.begin(), wanted.end(), e.requests[i].id) == wanted.end()) wanted.push_back(e.requests[i].id);
+    const std::uint32_t repeats = e.request_count - static_cast<std::uint32_t>(wanted.size());
+    const auto comes_late = [&](std::uint64_t id) {
+      const reported& t = reported_[place_of(id)];
+      return t.id == id && t.is && begin_ns <= t.until_ns && requests_.find(id) == requests_.end();
+    };
+    const auto late = std::remove_if(wanted.begin(), wanted.end(), comes_late);
+    too_late_ += static_cast<std::uint64_t>(wanted.end() - late);
+    wanted.erase(late, wanted.end());
     if (wanted.empty()) return nullptr;
     if (stages_.size() >= limits_.stages) make_room_for_stages();
     if (requests_.size() + wanted.size() > limits_.requests) make_room_for_requests();
