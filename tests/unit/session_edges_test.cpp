@@ -18,6 +18,8 @@
 #include <thread>
 #include <vector>
 
+#include "support/temporary_folder.hpp"
+
 namespace session_edges_test {
 
 using cutrace::event;
@@ -695,6 +697,31 @@ TEST_CASE("a call that began long before a session joined is missed where its re
   CHECK(std::count_if(seen.begin(), seen.end(), is_call) == 1);
   CHECK(part.totals().lost[static_cast<std::size_t>(cutrace::loss_cause::unpaired)] == 1);
   stays.stop();
+}
+
+TEST_CASE("what a session without sinks records, while the first one starts, is in the first one's file") {
+  static slow_start* gpu = nullptr;
+  gpu = new slow_start;  // the first session's
+  static const cutrace::detail::backend_registration known("slow start 3", false,
+                                                           []() -> cutrace::backend* { return gpu; });
+  const temporary_folder folder;
+  const std::string sinks = "calls:" + folder.file("t.txt");
+  cutrace::session_options o = unheard();
+  o.backend = "slow start 3";
+  o.sinks = sinks.c_str();
+  std::thread first([&] { cutrace::session of_thread(o); });
+  while (!gpu->starts) std::this_thread::yield();
+  cutrace::session_options none = traced::quiet();
+  none.sinks = "jsonl:/no/such/folder/t.jsonl";
+  CHECK_THROWS_AS(cutrace::session{none}, cutrace::config_error);
+  none.sinks = "";
+  {
+    cutrace::session second(none);
+    CUTRACE_STAGE("second's");
+  }
+  gpu->goes_on = true;
+  first.join();
+  CHECK(content_of(folder.file("t.txt")).find("second's") != std::string::npos);
 }
 
 TEST_CASE("a session that leaves cuts no window of those that stay") {

@@ -209,14 +209,17 @@ class trace {
   /// so that the work which has not ended is delivered now, unless they have sinks, for which it would lose its times.
   CUTRACE_NOINLINE void close_session(std::uint64_t session, bool recording_is_over) {
     asked_to_end_ = read_anchor(start_.monotonic_ns);
-    begin_delivery();  // where the trace still starts: the first sinks to come have seen nothing of what this one gets
     const std::uint64_t until_ns = core_.scale.now_ns();
     pump_.stop_of(session, settings_.stop_deadline_ms);
+    const auto left = [session](const owned_sink& s) { return s.session == session; };
+    // Where the trace still starts, what a session without sinks has recorded is for the sinks to come; of what another
+    // one gets alone they have seen nothing.
+    if (!delivers_ && std::none_of(sinks_.begin(), sinks_.end(), left)) return;
+    begin_delivery();
     const bool at_once = recording_is_over && !others_listen(session);
     pump_.flush(settings_.stop_deadline_ms, at_once);
     if (at_once) patiently([this] { collector_->deliver_rest(); });
     if (!close_sinks(session, until_ns) || left_a_sink()) return;
-    const auto left = [session](const owned_sink& s) { return s.session == session; };
     sinks_.erase(std::remove_if(sinks_.begin(), sinks_.end(), left), sinks_.end());
   }
 
