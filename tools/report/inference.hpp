@@ -39,18 +39,15 @@ inline const inference_names& by_words() noexcept {
 /// Exact mean and maximum; percentiles within 1/32 of their value.
 struct time_distribution {
   duration_histogram times;
-  std::uint64_t sum_ns = 0, shortest_ns = UINT64_MAX, longest_ns = 0;
+  std::uint64_t sum_ns = 0, longest_ns = 0;
   void add(std::int64_t ns) {
     const std::uint64_t v = static_cast<std::uint64_t>(std::max<std::int64_t>(ns, 0));
     times.add(v);
     sum_ns += v;
-    shortest_ns = std::min(shortest_ns, v);
     longest_ns = std::max(longest_ns, v);
   }
   std::uint64_t count() const noexcept { return times.count(); }
-  std::uint64_t percentile_ns(unsigned percent) const noexcept {
-    return count() == 0 ? 0 : std::min(std::max(times.percentile_ns(percent), shortest_ns), longest_ns);
-  }
+  std::uint64_t percentile_ns(unsigned percent) const noexcept { return times.percentile_ns(percent); }
   std::uint64_t mean_ns() const noexcept { return count() == 0 ? 0 : sum_ns / count(); }
 };
 

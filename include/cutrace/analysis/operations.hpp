@@ -105,14 +105,10 @@ class operation_table {
       list[i].name = names_.name(order[i].index);
       list[i].percentiles = order[i].index < histograms_.size();
       if (!list[i].percentiles) continue;
-      // A bucket's middle may lie beyond what was really seen.
-      const auto percentile = [&](unsigned percent) {
-        const std::uint64_t ns = histograms_[order[i].index].percentile_ns(percent);
-        return std::min(std::max(ns, list[i].shortest_ns), list[i].longest_ns);
-      };
-      list[i].p50_ns = percentile(50);
-      list[i].p90_ns = percentile(90);
-      list[i].p99_ns = percentile(99);
+      const duration_histogram& times = histograms_[order[i].index];
+      list[i].p50_ns = times.percentile_ns(50);
+      list[i].p90_ns = times.percentile_ns(90);
+      list[i].p99_ns = times.percentile_ns(99);
     }
     return list;
   }
