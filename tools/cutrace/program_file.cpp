@@ -99,7 +99,11 @@ std::string name_for_files(const std::vector<std::string>& program) {
   for (char& c : name)
     if (c == ',' || c == '?' || c == '%' || static_cast<unsigned char>(c) <= ' ') c = '_';
   constexpr std::size_t most = 128;  // of 255: host, numbers and extensions come behind
-  if (name.size() > most) name.resize(most);
+  if (name.size() > most) {
+    std::size_t end = most;
+    while (end > most - 4 && (static_cast<unsigned char>(name[end]) & 0xc0) == 0x80) --end;  // no half of a character
+    name.resize(end);
+  }
   return name.empty() ? "program" : name;
 }
 
