@@ -152,6 +152,22 @@ TEST_CASE("request_done: a request that a batch names several times counts once,
   CHECK(shared.estimated_share_ns == 10);
 }
 
+TEST_CASE("a request that a batch names several times counts once in reports, also where an event lacks the list") {
+  const std::vector<request_ref> batch(3, sample::request_id(7));
+  for (std::size_t without = 0; without < 3; ++without) {
+    CAPTURE(without);
+    one_request step(7);
+    for (event& e : step.events) {
+      e.requests = batch.data();
+      e.request_total = 3;
+      e.request_count = &e == &step.events[without] ? 0 : 3;  // for want of memory
+    }
+    const request_cost cost = cost_by_report(step.events).at(7);
+    CHECK(cost.batches == 0);
+    CHECK(cost.execution_alone_ns == 20);
+  }
+}
+
 TEST_CASE("request_done: of random traces the same numbers as the report's, whenever stages settle") {
   for (std::uint32_t seed = 1; seed <= 400; ++seed) {
     CAPTURE(seed);

@@ -148,17 +148,18 @@ class stage_log {
     return n;
   }
 
+  /// An event may lack the list, and then has the number of all names, of which one request may have several.
   void name_requests(stage_instance& s, const event& e) {
-    if (!requests_) return;
-    if (e.request_count == 0) {
-      s.request_total = std::max(s.request_total, e.request_total);
-      return;
+    if (!requests_ || (e.request_count == 0 && s.requests != 0)) return;
+    std::uint32_t total = e.request_total;
+    if (e.request_count != 0) {
+      const auto same = [](std::uint64_t id, const request_ref& r) { return id == r.id; };
+      if (last_ids_.size() != e.request_count || !std::equal(last_ids_.begin(), last_ids_.end(), e.requests, same))
+        find_list(e);
+      total -= std::min(total, last_repeats_);
+      if (s.requests == 0) s.requests = last_list_, s.request_total = 0;
     }
-    const auto same = [](std::uint64_t id, const request_ref& r) { return id == r.id; };
-    if (last_ids_.size() != e.request_count || !std::equal(last_ids_.begin(), last_ids_.end(), e.requests, same))
-      find_list(e);
-    if (s.requests == 0) s.requests = last_list_;
-    s.request_total = std::max(s.request_total, e.request_total - std::min(e.request_total, last_repeats_));
+    s.request_total = std::max(s.request_total, total);
   }
 
   /// Nested stages and steps of the same requests name the same list again: it is kept once, and has one number. A
