@@ -279,9 +279,13 @@ TEST_CASE("four threads: every call and record once, buffers by thread") {
   for (const seen_call& c : calls) enters[c.correlation] += c.site == CUPTI_API_ENTER ? 1 : 100;
   CHECK(enters.size() == static_cast<std::size_t>(threads * launches));
   for (const auto& e : enters) CHECK(e.second == 101);
+  // Buffers may be handed over by two threads at once, as CUPTI's are: the other one may still be at it.
   auto records = kernels();
+  for (int ms = 0; ms < 10000 && records.size() < static_cast<std::size_t>(threads * launches); ++ms) {
+    usleep(1000);
+    records = kernels();
+  }
   CHECK(records.size() == static_cast<std::size_t>(threads * launches));
-  // Buffers may be handed over by two threads at once, as CUPTI's are.
   std::sort(records.begin(), records.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
   std::map<std::uint32_t, std::uint64_t> last;
   std::set<std::uint32_t> ids;

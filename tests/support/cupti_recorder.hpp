@@ -49,7 +49,6 @@ class cupti_recorder {
     calls.clear();
     resources.clear();
     records.clear();
-    buffers_out = 0;
   }
   std::vector<seen_call> calls_named(const std::string& name) {
     const std::lock_guard<std::mutex> hold(lock_);
@@ -82,12 +81,10 @@ class cupti_recorder {
     *limit = get().record_limit;
     *buffer = get().refuse ? nullptr : static_cast<std::uint8_t*>(std::aligned_alloc(8, *size));
     if (*buffer != nullptr) std::memset(*buffer, 0xcd, *size);
-    ++get().buffers_out;
   }
   static void CUPTIAPI on_complete(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t valid) {
     get().keep(buffer, valid);
     std::free(buffer);
-    --get().buffers_out;
   }
 
   std::vector<seen_call> calls;
@@ -96,7 +93,6 @@ class cupti_recorder {
   std::atomic<std::size_t> buffer_bytes{64 * 1024};
   std::atomic<std::size_t> record_limit{0};
   std::atomic<bool> refuse{false};
-  std::atomic<int> buffers_out{0};
   std::atomic<int> bad_walks{0};  ///< buffers that did not end with MAX_LIMIT_REACHED
 
  private:

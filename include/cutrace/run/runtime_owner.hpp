@@ -284,8 +284,9 @@ class runtime_owner {
         // a lock that this one's caller holds, as the loader's during dlclose.
         if (sessions_.size() == 1 && sessions_[0] == r.session)
           changed_.wait_for(hold, std::chrono::seconds(10), [this] { return !starting_; });
+        r.abandoned = find_idle(r.session) == idle_.end();  // an idle session's sinks never were in a trace
         end(r.session);
-        r.abandoned = abandoned_ || (trace_ != nullptr && trace_->left_a_sink());
+        r.abandoned = r.abandoned && (abandoned_ || (trace_ != nullptr && trace_->left_a_sink()));
         return;
       case session_operation::add_sink:
         if (!awake(r.session, hold)) return;
