@@ -4,7 +4,6 @@
 // This library's signal handlers are invisible: the program reads SIG_DFL instead, and what it sets replaces them.
 #include "watch.hpp"
 
-#include <dlfcn.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>

@@ -6,12 +6,9 @@
 // a contender is asked for, "CONTENDER STATE" will do.
 #pragma once
 
-#include <sys/stat.h>
-
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <string>
 #include <vector>
 

@@ -5,7 +5,6 @@
 // the bare ones of the same turn.
 //   ioctl_cost [TURNS] [CALLS]
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/cutrace.hpp>
-#include <memory>
 #include <string>
 
 namespace server {

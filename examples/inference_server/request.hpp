@@ -7,7 +7,6 @@
 #include <cutrace/cutrace.hpp>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "model.hpp"

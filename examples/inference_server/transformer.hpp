@@ -4,7 +4,6 @@
 // prompt, in decode each row is another request.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 

@@ -8,7 +8,6 @@
 // Fields that events of all kinds have (name, times, stage and requests) are not in these lists.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <cutrace/config.hpp>
 #include <cutrace/event.hpp>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Perfetto sink: each event is found again by a reader that replays the packets as trace_processor does, a file
 // that is cut anywhere loses nothing but the packet that was cut, and protoc knows every field.
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,11 +10,9 @@
 #include <cutrace/sinks/perfetto.hpp>
 #include <filesystem>
 #include <limits>
-#include <map>
 #include <random>
 #include <set>
 #include <string>
-#include <thread>
 #include <tuple>
 #include <vector>
 

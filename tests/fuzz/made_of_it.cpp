@@ -8,7 +8,6 @@
 #include <cutrace/sinks/jsonl.hpp>
 #include <cutrace/sinks/perfetto.hpp>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "cutrace/analysis_sink.hpp"

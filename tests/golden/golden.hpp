@@ -3,7 +3,6 @@
 // moment or a release is fixed by the input, or normalised before it gets here.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>

@@ -3,7 +3,6 @@
 // variables. They come from the code itself: its functions, its files, its messages and its literals.
 #include <stdlib.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cutrace/cutrace.hpp>

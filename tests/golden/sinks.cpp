@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cutrace/sinks/sink_registry.hpp>
 #include <map>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdio>
 #include <cutrace/cupti/cupti_backend.hpp>
 #include <cutrace/cutrace.hpp>
 #include <cutrace/names.hpp>

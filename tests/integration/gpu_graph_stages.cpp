@@ -7,7 +7,6 @@
 #include <cuda.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <cutrace/cutrace.hpp>
 #include <cutrace/sinks/memory.hpp>
 #include <string>

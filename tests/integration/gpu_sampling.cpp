@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <cstdlib>
 #include <cutrace/cutrace.hpp>
 #include <cutrace/names.hpp>

@@ -9,14 +9,12 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <cutrace/cutrace.hpp>
 #include <cutrace/graph_exec.hpp>
 #include <cutrace/sinks/memory.hpp>
 #include <cutrace/window.hpp>
 #include <map>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>

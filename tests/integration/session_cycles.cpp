@@ -8,7 +8,6 @@
 #include <dirent.h>
 
 #include <atomic>
-#include <cstdio>
 #include <cstdlib>
 #include <cutrace/cupti/process_state.hpp>
 #include <cutrace/cutrace.hpp>

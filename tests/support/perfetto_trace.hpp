@@ -9,12 +9,10 @@
 #include <cstdint>
 #include <map>
 #include <protozero/pbf_reader.hpp>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "perfetto_state.hpp"

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <deque>
 #include <random>
-#include <string>
 #include <vector>
 
 #include "support/sample_events.hpp"

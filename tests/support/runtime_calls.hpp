@@ -5,7 +5,6 @@
 
 #include <cupti.h>
 
-#include <cstdio>
 #include <string>
 
 #include "../../backends/sim/cuda/standin_abi.hpp"

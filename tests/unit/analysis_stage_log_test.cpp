@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <cutrace/analysis/stage_log.hpp>
 #include <random>
-#include <string>
 #include <vector>
 
 #include "support/sample_events.hpp"

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bitset>
-#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <map>

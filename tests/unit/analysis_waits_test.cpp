@@ -8,7 +8,6 @@
 #include <list>
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "report/trace_analysis.hpp"

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <cutrace/cupti/decode.hpp>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "recording_emitter.hpp"

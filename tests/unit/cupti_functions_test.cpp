@@ -7,7 +7,6 @@
 #include <cutrace/cupti/functions.hpp>
 #include <cutrace/cupti/library.hpp>
 #include <string>
-#include <vector>
 
 namespace cupti_functions_test {
 

@@ -2,7 +2,6 @@
 // The inference server whole, with its kernels executed on the CPU: batching, cache slots, graphs, and its own counts.
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <map>

@@ -11,7 +11,6 @@
 #include <cutrace/ioctl/ioctl_backend.hpp>
 #include <cutrace/ioctl/record_ring.hpp>
 #include <cutrace/ioctl/tracee_memory.hpp>
-#include <string>
 
 #include "recording_emitter.hpp"
 

@@ -2,7 +2,6 @@
 // Sinks by name: what CUTRACE_SINKS may say, and what the messages say to whoever mistyped it.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <cutrace/sinks/memory.hpp>
 #include <cutrace/sinks/sink_registry.hpp>
 #include <string>

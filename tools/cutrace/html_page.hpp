@@ -2,7 +2,6 @@
 // What the page for a browser shows of a whole trace: the same answer, findings, gaps and tables as the other forms.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <cutrace/sinks/html.hpp>
 #include <string>

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <cstdio>
 #include <ctime>
 #include <cutrace/output/output_file.hpp>
 #include <cutrace/run/settings.hpp>

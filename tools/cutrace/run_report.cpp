@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <cutrace/names.hpp>
 #include <cutrace/output/trace_file.hpp>
 #include <cutrace/sinks/ascii/page.hpp>

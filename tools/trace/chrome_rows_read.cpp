@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/chrome_rows_read.hpp"
 
-#include <algorithm>
 #include <charconv>
 
 #include "trace/input.hpp"

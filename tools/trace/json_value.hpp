@@ -8,7 +8,6 @@
 #include <simdjson.h>
 
 #include <cstdint>
-#include <cstring>
 #include <new>
 #include <string>
 #include <string_view>

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 #include <protozero/pbf_reader.hpp>
 #include <stdexcept>
 #include <string_view>

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
-#include <memory>
 #include <protozero/pbf_reader.hpp>
 #include <set>
 #include <string>

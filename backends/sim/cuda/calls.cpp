@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the stand-in driver reports to a tracer: calls, resources, GPU work, and the table through which libcupti asks
 // back.
-#include <dlfcn.h>
 #include <unistd.h>
 
 #include <atomic>

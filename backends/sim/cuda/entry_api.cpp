@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names of errors, entry points by name and version, the profiler switches, and what the stand-in refuses.
-#include <cstdlib>
-#include <cstring>
 
 #include "api.hpp"
 #include "error_names.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Modules, libraries and functions. Any image is accepted, and so is any function name that is not empty: a kernel has
 // a name, a duration and nothing to execute. Globals do not exist.
-#include <cstring>
 
 #include "api.hpp"
 

@@ -2,7 +2,6 @@
 // The exported functions of the stand-in libcupti.
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>

@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <cutrace/collect/memory_blocks.hpp>
 #include <cutrace/event.hpp>
-#include <new>
 #include <unordered_map>
 
 CUTRACE_BEGIN_NAMESPACE

@@ -4,7 +4,6 @@
 // touch it until the very end.
 #pragma once
 
-#include <dlfcn.h>
 #include <pthread.h>
 
 #include <cutrace/backend.hpp>

@@ -15,7 +15,6 @@
 #include <deque>
 #include <exception>
 #include <iterator>
-#include <memory>
 #include <new>
 #include <string>
 #include <unordered_map>

@@ -12,7 +12,6 @@
 #include <cutrace/marker/thread.hpp>
 #include <cutrace/nvtx/abi.hpp>
 #include <mutex>
-#include <new>
 #include <string>
 #include <unordered_map>
 

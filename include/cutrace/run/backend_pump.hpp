@@ -3,10 +3,8 @@
 // the begin and end of windows, and the final stop. Callers wait for this thread with a deadline.
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <cstdio>
 #include <cutrace/backend.hpp>
 #include <cutrace/base/helper_thread.hpp>
 #include <cutrace/collect/reporter.hpp>

@@ -20,7 +20,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <cutrace/base/guarded_socket.hpp>
 #include <cutrace/base/helper_thread.hpp>

@@ -3,7 +3,6 @@
 // that come and go, thread exit, fork and process exit.
 #pragma once
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <sys/stat.h>
 

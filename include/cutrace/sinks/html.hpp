@@ -19,7 +19,6 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
 

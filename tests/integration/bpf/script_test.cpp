@@ -3,8 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <cstdio>
-#include <cstdlib>
-#include <set>
 
 #include "bpf_support.hpp"
 

@@ -3,7 +3,6 @@
 // counted as lost, except with single links (BPF links for each function), whose probes Linux may skip; parents,
 // arguments and results are right; and the program notices nothing.
 #include <doctest/doctest.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>

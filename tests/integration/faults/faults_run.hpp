@@ -5,13 +5,10 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <map>
-#include <memory>
 #include <optional>
 #include <sstream>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "../../support/child_process.hpp"

@@ -19,7 +19,6 @@
 #include <chrono>
 #include <cutrace/cutrace.hpp>
 #include <map>
-#include <memory>
 #include <string>
 #include <thread>
 #include <vector>

@@ -10,7 +10,6 @@
 //        mixed     texts, batches and run-time names besides: groups of several records that must stay together
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <cutrace/cutrace.hpp>
 #include <cutrace/sink.hpp>
 #include <string>

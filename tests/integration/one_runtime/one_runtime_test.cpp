@@ -3,8 +3,6 @@
 // other arguments on the stand-in driver and reads the JSONL that it leaves.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-
 #include "../../support/child_process.hpp"
 #include "../../support/jsonl_trace.hpp"
 

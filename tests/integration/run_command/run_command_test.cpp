@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `cutrace run`: what the options choose, what reaches the files, and that the program does not notice.
 #include <doctest/doctest.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>

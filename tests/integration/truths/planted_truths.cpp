@@ -10,7 +10,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
-#include <cstring>
 #include <cutrace/context.hpp>
 #include <cutrace/cutrace.hpp>
 #include <map>

@@ -2,7 +2,6 @@
 // /dev/nvidiactl, /dev/nvidia-uvm and /dev/nvidia0, 1, ...: there, and open to this user. A node without a driver
 // behind it shows only when it is opened.
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include "checks.hpp"
 #include "child_probe.hpp"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // May a process trace its own child, and let seccomp stop it at the calls of interest alone?
-#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <unistd.h>
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The proof: a child with the injection library fills and copies one byte on the GPU, and its trace is read back.
-#include <sys/stat.h>
 
 #include <cstdint>
 #include <cutrace/output/path_pattern.hpp>

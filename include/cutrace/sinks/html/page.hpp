@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <cutrace/config.hpp>
 #include <cutrace/output/json_text.hpp>
 #include <cutrace/output/output_file.hpp>

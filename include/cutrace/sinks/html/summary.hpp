@@ -20,7 +20,6 @@
 #include <cutrace/sinks/common/json_trace.hpp>
 #include <cutrace/sinks/html/collect.hpp>
 #include <cutrace/sinks/html/timeline.hpp>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -16,7 +16,6 @@
 #include <protozero/pbf_writer.hpp>
 #include <string>
 #include <string_view>
-#include <vector>
 
 CUTRACE_BEGIN_NAMESPACE
 namespace detail {

@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <cutrace/config.hpp>
 #include <cutrace/event.hpp>
 #include <cutrace/sinks/perfetto/wire.hpp>

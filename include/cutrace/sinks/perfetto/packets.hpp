@@ -3,7 +3,6 @@
 // and learn what numbers mean. Sequence 1 holds what belongs to no row and has no state at all. One thread at a time.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <cutrace/config.hpp>
 #include <cutrace/output/text_buffer.hpp>

@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <cutrace/config.hpp>
 #include <cutrace/sinks/common/lane.hpp>
 #include <cutrace/sinks/perfetto/sequence.hpp>

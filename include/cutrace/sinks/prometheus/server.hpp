@@ -8,7 +8,6 @@
 // 10 s. Clients that connect and are silent wait in the kernel (TCP_DEFER_ACCEPT) and hold up nobody.
 #pragma once
 
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program on the driver's own functions: launches with their grids, copies and sets of known sizes and directions,
 // allocations, an error, work on several threads. It knows nothing of cutrace.
-#include <cstring>
 #include <thread>
 #include <vector>
 

@@ -3,7 +3,6 @@
 // the CUDA headers when the program is built (codegen/), nothing here is a list of functions.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <cutrace/backend.hpp>
 #include <cutrace/cupti/cuda_functions.hpp>  // generated: namespace tables

@@ -9,7 +9,6 @@
 #include <link.h>
 
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <cutrace/base/process_info.hpp>

@@ -10,9 +10,7 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
-#include <cstring>
 #include <cutrace/sim/draw.hpp>
 #include <cutrace/sim/engines.hpp>
 #include <cutrace/sim/graph.hpp>
@@ -23,7 +21,6 @@
 #include <cutrace/sim/stream.hpp>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>

@@ -3,7 +3,6 @@
 // GPU.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <cutrace/clock.hpp>
 

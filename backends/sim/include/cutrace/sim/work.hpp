@@ -2,7 +2,6 @@
 // What a simulated GPU can be asked to do, and what it answers. Plain data; times are nanoseconds of the model's clock.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <cutrace/event.hpp>
 
