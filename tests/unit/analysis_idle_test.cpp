@@ -956,6 +956,26 @@ TEST_CASE("analysis.idle: memory whose record states no stage, as in Perfetto fi
 }
 
 TEST_CASE(
+    "analysis.idle: memory whose record names neither stage nor thread, as CUPTI's, is that of the stage of its call") {
+  trace_analysis a;
+  argument address = sample::argument_of("dptr", argument_kind::output, 4096);
+  std::uint64_t correlation = 0;
+  for (const char* function : {"cuMemAlloc_v2", "cuMemAllocAsync", "cuMemAllocManaged", "cuGraphLaunch"}) {
+    const std::int64_t at = static_cast<std::int64_t>(++correlation) * 10 * us;
+    event record = sample::memory(memory_operation::allocate, 4096 * correlation, 100, at + us, correlation);
+    record.thread_id = 0;
+    a.add(record);
+    event call = sample::api(function, at, at + 2 * us, correlation | std::uint64_t{3} << 32, &address, 1, 100);
+    a.add(sample::in_stage(call, correlation == 2 ? "prefill" : "decode", correlation));
+  }
+  const memory_report m = a.finish().memory;
+  REQUIRE(m.stages.size() == 3);
+  CHECK(m.stages[0].stage == "decode");
+  CHECK(m.stages[0].allocations == 2);
+  for (const memory_owner& o : m.stages) CHECK(o.allocations == (o.stage == "decode" ? 2u : 1u));
+}
+
+TEST_CASE(
     "analysis.idle: of memory that calls allocate, which name no GPU, it is known on which it is where there is one") {
   const auto room = [](std::initializer_list<std::uint32_t> devices) {
     trace_analysis a;

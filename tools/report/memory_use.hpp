@@ -49,7 +49,7 @@ class memory_use {
   void add(const event& e) {
     if (e.kind == event_kind::memory)
       add_record(e);
-    else if (e.kind == event_kind::api && (e.api.argument_count > 0 || e.api.bytes > 0))
+    else if (e.kind == event_kind::api && e.api.result == 0)
       add_call(e);
   }
 
@@ -65,15 +65,21 @@ class memory_use {
         release(l, c);
         continue;
       }
-      std::uint32_t stage = c.stage;
-      if (!c.placed) {
-        const std::string& name = log.stage_of_call(c.process, c.thread, c.start_ns, hint);
+      std::uint32_t stage = c.stage, thread = c.thread;
+      const auto made_in = c.placed ? calls_.end() : calls_.find(id_in_process(c.process, c.correlation));
+      if (thread == 0 && made_in != calls_.end()) {
+        thread = made_in->second.thread;
+        stage = made_in->second.stage;
+      }
+      if (!c.placed && stage == 0) {
+        const std::string& name = log.stage_of_call(c.process, thread, c.start_ns, hint);
         if (!name.empty()) stage = names_.number(text_of(name));
       }
       allocate(l, c, stage);
     }
     from_records_.clear();
     from_calls_.clear();
+    calls_.clear();
     memory_report r;
     r.from_records = records;
     r.allocations = l.total.allocations;
@@ -116,7 +122,7 @@ class memory_use {
     std::uint64_t address;  ///< address_in_process
     std::uint64_t bytes;
     std::int64_t start_ns, end_ns;
-    std::uint32_t process, thread, device, stage;
+    std::uint32_t process, thread, device, stage, correlation;
     bool placed;  ///< the event says in which stage it was made; in some formats none does
     bool allocates;
   };
@@ -132,13 +138,22 @@ class memory_use {
     const bool placed = e.stage_id != 0 || e.stage_name.size != 0;
     const std::uint32_t stage = e.stage_name.size == 0 ? 0 : names_.number(e.stage_name);
     to.push_back({address_in_process(e, address), bytes, when.start_ns, when.end_ns, e.process_id, e.thread_id,
-                  e.device, stage, placed, allocates});
+                  e.device, stage, low_half(e.correlation_id), placed, allocates});
+  }
+
+  /// CUPTI's 32-bit id, without the count of its wraps, which records lack.
+  static std::uint32_t low_half(std::uint64_t correlation) noexcept { return static_cast<std::uint32_t>(correlation); }
+  static std::uint64_t id_in_process(std::uint32_t process, std::uint32_t correlation) noexcept {
+    return std::uint64_t{process} << 32 | correlation;
   }
 
   void add_call(const event& e) {
-    if (e.api.result != 0 || !from_records_.empty()) return;
     const kind is = kind_of(e.name);
     if (is == kind::other) return;
+    if (is != kind::frees && e.correlation_id != 0)
+      calls_[id_in_process(e.process_id, low_half(e.correlation_id))] = {
+          e.thread_id, e.stage_name.size == 0 ? 0 : names_.number(e.stage_name)};
+    if (!from_records_.empty()) return;
     for (std::uint32_t i = 0; i < e.api.argument_count; ++i) {
       const argument& a = e.api.arguments[i];
       if (is == kind::allocates && a.kind == argument_kind::output && e.api.bytes > 0 && a.value != 0)
@@ -147,15 +162,15 @@ class memory_use {
     }
   }
 
-  enum class kind : std::uint8_t { unseen, other, allocates, frees };
+  enum class kind : std::uint8_t { unseen, other, allocates, allocates_managed, frees };
   kind kind_of(text name) {
     const std::uint32_t n = functions_.number(name);
     if (n >= kinds_.size()) kinds_.resize(functions_.size(), kind::unseen);
     if (kinds_[n] == kind::unseen) {
       const std::string_view f(name.data, name.size);
       const auto has = [&](const char* part) { return f.find(part) != std::string_view::npos; };
-      const bool host = has("Host") || has("Array") || has("Managed");
-      kinds_[n] = host                                   ? kind::other
+      kinds_[n] = has("Host") || has("Array")            ? kind::other
+                  : has("Managed")                       ? kind::allocates_managed
                   : has("MemAlloc") || has("cudaMalloc") ? kind::allocates
                   : has("MemFree") || has("cudaFree")    ? kind::frees
                                                          : kind::other;
@@ -203,8 +218,14 @@ class memory_use {
     l.steps[b.device].push_back({at_ns, l.live_on[b.device] -= b.bytes});
   }
 
+  /// Where a call that allocates was made: CUPTI's records of memory have the number of their call alone.
+  struct place {
+    std::uint32_t thread, stage;
+  };
+
   name_table names_, functions_;
   std::vector<kind> kinds_;
+  detail::seeded_map<std::uint64_t, place> calls_;  ///< by id_in_process
   chunked<change> from_records_, from_calls_;
 };
 
