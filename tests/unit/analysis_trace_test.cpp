@@ -693,6 +693,43 @@ TEST_CASE("analysis.trace: by names of stages, the first token is a prefill's") 
   CHECK(r.first_token.longest_ns == 100);
 }
 
+TEST_CASE(
+    "analysis.trace: by names of stages, parts of a prefill or decode stage and the whole request are no tokens") {
+  const auto tokens_in = [](const char* whole, bool with_prefill) {
+    trace_analysis a;
+    const request_ref request = sample::request_id(5);
+    std::uint64_t id = 1;
+    const auto add = [&](const char* name, std::int64_t start, std::int64_t end, std::uint64_t parent) {
+      event e = sample::stage(name, start, end, ++id);
+      e.stage.parent = parent;
+      a.add(sample::in_stage(e, name, id, &request, 1));
+      return id;
+    };
+    if (with_prefill) {
+      const std::uint64_t prefill = id + 2;
+      add("prefill_attention", 10, 20, prefill);
+      add("prefill", 10, 100, 1);
+    }
+    for (std::int64_t at = 200; at < 600; at += 100) {
+      const std::uint64_t step = id + 3;
+      add("decode_attention", at + 10, at + 20, step);
+      add("decode_mlp", at + 20, at + 30, step);
+      add("decode", at, at + 50, 1);
+    }
+    a.add(sample::in_stage(sample::stage(whole, 0, 1000, 1), whole, 1, &request, 1));
+    return a.finish().inference;
+  };
+  for (const char* whole : {"serve", "generate", "decode_request"}) {
+    const inference_report r = tokens_in(whole, true);
+    CAPTURE(whole);
+    CHECK(r.tokens == 5);
+    REQUIRE(r.first_token.count() == 1);
+    CHECK(r.first_token.longest_ns == 100);
+    CHECK(r.per_output_token.longest_ns == (550 - 100) / 4);
+  }
+  CHECK(tokens_in("generate", false).tokens == 4);
+}
+
 TEST_CASE("analysis.trace: a request of marks alone has the times of its tokens, beside one that has a stage, too") {
   trace_analysis a;
   for (const std::uint64_t id : {1u, 2u}) {

@@ -4,8 +4,8 @@
 //
 // Tokens are counted, and timed from a request's begin, as in the Prometheus sink (token_times.hpp), by the marks
 // request_begin, first_token and token. In a trace without marks of tokens, names of stages replace them: the first
-// token comes with the end of the first prefill stage, and each decode stage ends with a token. The time in stages
-// whose names say so is the time in a queue, with marks and without.
+// token comes with the end of the first prefill stage, and each decode stage ends with a token; what is nested in such
+// a stage is a part of it. The time in stages whose names say so is the time in a queue, with marks and without.
 #pragma once
 
 #include <algorithm>
@@ -141,7 +141,7 @@ class inference_finder {
   }
 
  private:
-  enum class role : std::uint8_t { none, queue, prefill, decode };
+  enum class role : std::uint8_t { none, queue, prefill, decode, generate };
 
   static bool has_word(const std::string& name, std::initializer_list<const char*> words) {
     std::string low;
@@ -157,7 +157,8 @@ class inference_finder {
     };
     const role r = is(names_.queue, {"queue", "waiting"})                       ? role::queue
                    : is(names_.prefill, {"prefill", "prompt", "context_phase"}) ? role::prefill
-                   : is(names_.decode, {"decode", "generate", "generation"})    ? role::decode
+                   : is(names_.decode, {"decode"})                              ? role::decode
+                   : is(names_.decode, {"generate", "generation"})              ? role::generate
                                                                                 : role::none;
     return roles_[name] = r;
   }
@@ -265,6 +266,43 @@ class inference_finder {
     }
   }
 
+  /// What the stages of a request bring, in the order of `mine`. A stage called "generate" is a decode stage where none
+  /// is called "decode". One around a prefill stage is the whole request and brings no token, nor does a stage within
+  /// one that does.
+  /// With marks of tokens, only what a queue is matters.
+  template <class Instances>
+  std::vector<role> roles_of(const Instances& mine) {
+    std::vector<role> roles;
+    bool decodes = false;
+    for (const std::uint32_t n : mine) {
+      roles.push_back(role_of(log_.stages()[n].name));
+      decodes = decodes || roles.back() == role::decode;
+    }
+    if (r_.by_marks) return roles;
+    const auto brings_token = [](role r) { return r == role::prefill || r == role::decode; };
+    for (role& r : roles)
+      if (r == role::generate) r = decodes ? role::none : role::decode;
+    const auto for_around = [&](std::uint32_t n, auto&& each) {
+      for (int level = 0; level < 64 && (n = parents_[n]) != stage_log::none; ++level) {
+        const auto at = std::lower_bound(mine.begin(), mine.end(), n);
+        if (at != mine.end() && *at == n) each(roles[static_cast<std::size_t>(at - mine.begin())]);
+      }
+    };
+    std::size_t i = 0;
+    for (const std::uint32_t n : mine)
+      if (roles[i++] == role::prefill) for_around(n, [](role& r) { r = r == role::decode ? role::none : r; });
+    std::vector<std::size_t> inside;
+    i = 0;
+    for (const std::uint32_t n : mine) {
+      bool is_part = false;
+      if (brings_token(roles[i])) for_around(n, [&](role r) { is_part = is_part || brings_token(r); });
+      if (is_part) inside.push_back(i);
+      ++i;
+    }
+    for (const std::size_t part : inside) roles[part] = role::none;
+    return roles;
+  }
+
   void tokens_of(const request_index& index, std::uint32_t request) {
     const stage_log& all = log_.stages();
     token_times times;
@@ -275,11 +313,14 @@ class inference_finder {
     std::vector<interval> queued;
     std::vector<std::int64_t> ends;
     std::int64_t first_ns = INT64_MAX;
-    for (const std::uint32_t n : index.instances(request)) {
+    const auto mine = index.instances(request);
+    const std::vector<role> roles = roles_of(mine);
+    std::size_t place = 0;
+    for (const std::uint32_t n : mine) {
+      const role is = roles[place++];
       const stage_instance& s = all[n];
       if (!s.ended) continue;
       times.stage(s.when.start_ns);
-      const role is = role_of(s.name);
       if (is == role::queue) queued.push_back(s.when);
       if (r_.by_marks || (is != role::prefill && is != role::decode)) continue;
       const std::int64_t end_ns = std::max(s.when.end_ns, gpu_[n].until_ns);
