@@ -156,6 +156,71 @@ TEST_CASE("analysis.findings: gaps before copies alone are not those of tiny ker
   for (const finding& f : analysed(events).found) CHECK(f.is != finding_kind::launch_bound);
 }
 
+TEST_CASE("analysis.findings: of tiny kernels, kernel and stage belong together") {
+  // The longest gaps lie before a stage that sets memory, most tiny kernels are in a stage without gaps.
+  std::vector<event> events = {sample::device(0, "NVIDIA H200")};
+  std::uint64_t id = 0;
+  for (std::int64_t i = 0; i < 100; ++i) {
+    std::int64_t at = i * 200 * us;
+    const auto stage = [&](const char* name, int pieces, std::int64_t call_ns, auto&& work) {
+      const std::uint64_t instance = 1000 + id;
+      const std::int64_t start = at;
+      for (int k = 0; k < pieces; ++k) {
+        const bool sets = std::string(name) == "clear";
+        event call = sample::api(sets ? "cuMemsetD8Async" : "cuLaunchKernel", at, at + call_ns, ++id);
+        events.push_back(sample::in_stage(call, name, instance));
+        events.push_back(sample::in_stage(sample::called_at(work(at + call_ns, id), at), name, instance));
+        at += call_ns + us;
+      }
+      events.push_back(sample::stage(name, start, at, instance));
+    };
+    stage("clear", 1, 80 * us, [](std::int64_t t, std::uint64_t n) { return sample::memset(4096, t, t + 2 * us, n); });
+    stage("attention", 2, 20 * us,
+          [](std::int64_t t, std::uint64_t n) { return sample::kernel("softmax", t, t + 2 * us, n); });
+    stage("mlp", 8, us, [](std::int64_t t, std::uint64_t n) { return sample::kernel("gelu", t, t + 2 * us, n); });
+  }
+  const outcome o = analysed(events);
+  REQUIRE_MESSAGE(!o.found.empty(), list_of(o.found));
+  CHECK(o.found[0].is == finding_kind::launch_bound);
+  CHECK(o.found[0].count == 1000);
+  CHECK(o.found[0].stage == "attention");
+  CHECK(o.found[0].kernel == "softmax");
+}
+
+TEST_CASE("analysis.findings: the stage that is blamed has most of the gaps, whatever calls it spends them in") {
+  // "prepare" keeps the GPU waiting in three calls in turn, 300 us in all; "sample" does so with its own code, 150 us.
+  std::vector<event> events = {sample::device(0, "NVIDIA H200")};
+  std::uint64_t id = 0;
+  std::int64_t at = 0;
+  const auto gap = [&](const char* stage, const char* call, std::int64_t ns) {
+    const std::uint64_t instance = 1000 + id;
+    const std::int64_t start = at;
+    if (call != nullptr) {
+      event e = sample::api(call, at + us, at + ns - us, ++id);
+      events.push_back(sample::in_stage(e, stage, instance));
+    }
+    at += ns;
+    events.push_back(sample::stage(stage, start, at, instance));
+    events.push_back(sample::api("cuLaunchKernel", at, at + us, ++id));
+    events.push_back(sample::called_at(sample::kernel("k", at + 2 * us, at + 50 * us, id), at));
+    at += 50 * us;
+  };
+  for (int i = 0; i < 50; ++i) {
+    for (const char* call : {"cuModuleGetFunction", "cuFuncSetAttribute", "cuPointerGetAttributes"})
+      gap("prepare", call, 100 * us);
+    gap("sample", nullptr, 150 * us);
+  }
+  trace_analysis a;
+  for (const event& e : events) a.add(e);
+  const trace_results r = a.finish();
+  const std::vector<finding> found = find_findings(a.log(), r);
+  REQUIRE(!found.empty());
+  CHECK(found[0].is == finding_kind::host_bound);
+  CHECK(found[0].stage == "prepare");
+  REQUIRE(r.idle.most_of(idle_cause::host_wait) != nullptr);
+  CHECK(r.idle.most_of(idle_cause::host_wait)->stage == "prepare");
+}
+
 TEST_CASE("analysis.findings: allocation in the loop") {
   fault f;
   f.kernel_ns = 100 * us;

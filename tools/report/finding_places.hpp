@@ -91,18 +91,19 @@ class work_places {
   std::vector<const gpu_work*> longest_;
 };
 
-/// Collects gaps of one device with the same remedy.
+/// Gaps of one device with the same remedy.
 class gap_places {
  public:
-  explicit gap_places(const trace_log& log) : log_(log) {}
-
-  void add(const idle_blame& b) {
-    if (worst_ == nullptr || b.total.ns > worst_->total.ns) worst_ = &b;
-    ns_ += b.total.ns;
-    count_ += b.total.count;
-    ++places_;
-    longest_.insert(longest_.end(), b.longest.begin(), b.longest.end());
+  /// Takes the rows that `counts(row)` picks, and blames one of those that `named(row)` picks, too.
+  template <class Counts, class Named>
+  gap_places(const trace_log& log, const idle_report& idle, Counts&& counts, Named&& named) : log_(log) {
+    for (const idle_blame& b : idle.blames)
+      if (counts(b)) add(b);
+    worst_ = most_blamed(idle.blames, [&](const idle_blame& b) { return counts(b) && named(b); });
   }
+  template <class Counts>
+  gap_places(const trace_log& log, const idle_report& idle, Counts&& counts)
+      : gap_places(log, idle, counts, [](const idle_blame&) { return true; }) {}
 
   std::int64_t ns() const noexcept { return ns_; }
   std::uint64_t count() const noexcept { return count_; }
@@ -122,7 +123,7 @@ class gap_places {
     for (const idle_gap& g : longest_) f.proof.push_back(proof_of(log_, g));
   }
 
-  /// Looks at the longest gap of the blame that costs most: fills in thread and stage of the
+  /// Looks at the longest gap of the row that is blamed: fills in thread and stage of the
   /// work that ended the gap, and the stages that were open on other threads during the gap.
   CUTRACE_ONE_COPY void name_company(finding& f) const {
     if (worst_ == nullptr || worst_->longest.empty()) return;
@@ -138,6 +139,13 @@ class gap_places {
   }
 
  private:
+  void add(const idle_blame& b) {
+    add_ns(ns_, b.total.ns);
+    count_ += b.total.count;
+    ++places_;
+    longest_.insert(longest_.end(), b.longest.begin(), b.longest.end());
+  }
+
   const trace_log& log_;
   const idle_blame* worst_ = nullptr;
   std::int64_t ns_ = 0;

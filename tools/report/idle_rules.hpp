@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cutrace/analysis/names.hpp>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -77,16 +78,16 @@ class idle_rules {
   /// wait the host still needs its own time between two launches; a thread that no longer waits gains at most the time
   /// that it waited. So: min(gaps, time in those calls).
   void waits(std::uint32_t device, bool by_copy, finding_kind k, std::vector<finding>& list) {
-    gap_places gaps(log_);
-    std::vector<std::string> calls;
-    for (const idle_blame& b : idle_.blames)
-      if (b.device == device && b.cause == idle_cause::sync_wait && copies(b.call) == by_copy) {
-        gaps.add(b);
-        calls.push_back(b.call);
-      }
+    const auto counts = [&](const idle_blame& b) {
+      return b.device == device && b.cause == idle_cause::sync_wait && copies(b.call) == by_copy;
+    };
+    gap_places gaps(log_, idle_, counts);
     if (!worth(gaps)) return;
     finding f = start(device, k);
     gaps.report(f);
+    std::vector<std::string> calls;
+    for (const idle_blame& b : idle_.blames)
+      if (counts(b)) calls.push_back(b.call);
     std::sort(calls.begin(), calls.end());
     calls.erase(std::unique(calls.begin(), calls.end()), calls.end());
     f.win_ns = std::min(f.cost_ns, waiting_.of(calls));
@@ -98,13 +99,13 @@ class idle_rules {
   void launches(std::uint32_t device, std::vector<finding>& list) {
     constexpr std::int64_t node_ns = 1000;
     constexpr std::int64_t tiny_ns = 10000;
-    gap_places gaps(log_);
-    for (const idle_blame& b : idle_.blames)
-      if (b.device == device && b.cause == idle_cause::launch_latency) gaps.add(b);
-    if (!worth(gaps)) return;
+    const auto counts = [&](const idle_blame& b) {
+      return b.device == device && b.cause == idle_cause::launch_latency;
+    };
+    if (!worth(gap_places(log_, idle_, counts))) return;
     duration_histogram kernels;
     std::uint64_t tiny = 0, all = 0;
-    detail::seeded_map<std::uint32_t, std::uint64_t> by_name;
+    detail::seeded_map<std::uint64_t, std::uint64_t> tiny_of;  ///< by the numbers of the stage's and the kernel's name
     for (const std::uint32_t i : log_.devices().at(device).order) {
       const gpu_work& w = log_.work()[i];
       if (!is_kernel(w.is) || w.graph) continue;
@@ -112,27 +113,34 @@ class idle_rules {
       kernels.add(static_cast<std::uint64_t>(w.when.length_ns()));
       if (w.when.length_ns() >= tiny_ns) continue;
       ++tiny;
-      ++by_name[w.name];
+      ++tiny_of[std::uint64_t{log_.stages()[w.stage].name} << 32 | w.name];
     }
     if (all == 0 || 2 * tiny < all) return;  // graphs and copies alone may leave gaps, too
+    // The stage that is blamed is one that has such kernels.
+    std::map<std::string, std::map<std::string, std::uint64_t>> by_stage;
+    for (const auto& n : tiny_of) {
+      const std::uint32_t stage = static_cast<std::uint32_t>(n.first >> 32);
+      by_stage[stage == 0 ? "" : log_.names().name(stage)][log_.names().name(static_cast<std::uint32_t>(n.first))] +=
+          n.second;
+    }
+    gap_places gaps(log_, idle_, counts, [&](const idle_blame& b) { return by_stage.count(b.stage) != 0; });
     finding f = start(device, finding_kind::launch_bound);
     gaps.report(f);
     f.win_ns = std::max<std::int64_t>(0, f.cost_ns - node_ns * static_cast<std::int64_t>(gaps.count()));
     f.count = tiny;
     f.typical_ns = kernels.percentile_ns(50);
     std::uint64_t most = 0;
-    for (const auto& n : by_name)
-      if (n.second > most || (n.second == most && log_.names().name(n.first) < f.kernel))
-        most = n.second, f.kernel = log_.names().name(n.first);
+    for (const auto& s : by_stage)
+      for (const auto& n : s.second)
+        if ((s.first == f.stage || by_stage.count(f.stage) == 0) && n.second > most)
+          most = n.second, f.kernel = n.first;
     list.push_back(std::move(f));
   }
 
   /// Won: the gaps, all of which end as soon as the host no longer does what caused them between two launches. For the
   /// host's own work this is an upper bound: the work can be moved to where the device is busy, or be made faster.
   void simple(std::uint32_t device, idle_cause cause, finding_kind k, std::vector<finding>& list) {
-    gap_places gaps(log_);
-    for (const idle_blame& b : idle_.blames)
-      if (b.device == device && b.cause == cause) gaps.add(b);
+    gap_places gaps(log_, idle_, [&](const idle_blame& b) { return b.device == device && b.cause == cause; });
     if (!worth(gaps)) return;
     finding f = start(device, k);
     gaps.report(f);

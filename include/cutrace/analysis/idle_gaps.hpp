@@ -16,6 +16,7 @@
 #include <cutrace/analysis/trace_log.hpp>
 #include <map>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -273,6 +274,19 @@ struct idle_blame {
   std::vector<idle_gap> longest;  ///< at most `shown`
 };
 
+/// The largest row of the stage that has most time in the rows which `counts(row)` picks: a stage may have many rows,
+/// one for each call. @param rows most time first @returns nullptr where none is picked
+template <class Rows, class Counts>
+const idle_blame* most_blamed(const Rows& rows, Counts&& counts) {
+  std::map<std::string_view, std::int64_t> by_stage;
+  for (const idle_blame& b : rows)
+    if (counts(b)) add_ns(by_stage[b.stage], b.total.ns);
+  const idle_blame* most = nullptr;
+  for (const idle_blame& b : rows)
+    if (counts(b) && (most == nullptr || by_stage[b.stage] > by_stage[most->stage])) most = &b;
+  return most;
+}
+
 struct idle_report {
   std::array<idle_total, idle_cause_count> by_cause{};
   idle_total all;
@@ -285,11 +299,9 @@ struct idle_report {
   duration_histogram lengths;
 
   const idle_total& of(idle_cause c) const noexcept { return by_cause[static_cast<std::size_t>(c)]; }
-  /// The row with the most time of that cause, nullptr where there is no such gap.
-  const idle_blame* most_of(idle_cause c) const noexcept {
-    for (const idle_blame& b : blames)
-      if (b.cause == c) return &b;
-    return nullptr;
+  /// The largest row of that cause and of the stage with most of it, nullptr where there is no such gap.
+  const idle_blame* most_of(idle_cause c) const {
+    return most_blamed(blames, [c](const idle_blame& b) { return b.cause == c; });
   }
   /// Recorded time before the first and after the last work of each device, summed without overflow (add_ns).
   std::int64_t around_ns() const noexcept {
