@@ -750,6 +750,22 @@ TEST_CASE("analysis.trace: a request of marks alone has the times of its tokens,
   CHECK(r.per_output_token.count() == 2);
 }
 
+TEST_CASE("analysis.trace: a request that several threads or ranks mark as begun begins with the first mark") {
+  trace_analysis a;
+  const request_ref r = sample::request_id(1);
+  const auto add = [&](const char* name, std::int64_t at) {
+    a.add(sample::in_stage(sample::mark(name, at), "", 0, &r, 1));
+  };
+  add("request_begin", 100);
+  add("request_begin", 130);
+  add("first_token", 150);
+  add("request_begin", 160);
+  add("token", 170);
+  const inference_report found = a.finish().inference;
+  REQUIRE(found.first_token.count() == 1);
+  CHECK(found.first_token.longest_ns == 50);
+}
+
 TEST_CASE("analysis.trace: of a trace of windows, only token times that were recorded as a whole are counted") {
   const auto tokens_in = [](const std::vector<interval>& windows) {
     trace_analysis a;

@@ -29,8 +29,9 @@ struct token_times {
   void stage(std::int64_t start_ns) noexcept {
     if (!begin_marked) begin_ns = std::min(begin_ns, start_ns);
   }
+  /// The first of several marks counts: a front end and the engine behind it, or each rank, may have one.
   void begin(std::int64_t at_ns) noexcept {
-    begin_ns = at_ns;
+    begin_ns = begin_marked ? std::min(begin_ns, at_ns) : at_ns;
     begin_marked = true;
   }
   /// ns since the token before; -1 for the first token, and for one that came late: the time around it was reported as
