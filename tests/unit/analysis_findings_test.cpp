@@ -274,6 +274,31 @@ TEST_CASE("analysis.findings: copies and kernels that never overlap") {
   first(finding_kind::unused_overlap, planted::server(f), planted::server(mended));
 }
 
+TEST_CASE("analysis.findings: slow copies are those of the stage in which no kernel hides them") {
+  std::vector<event> events = {sample::device(0, "NVIDIA H200")};
+  std::uint64_t id = 0;
+  const auto copy = [&](const char* stage, copy_direction to, std::uint64_t bytes, std::int64_t from,
+                        std::int64_t until) {
+    event e = sample::memcpy(to, bytes, from, until, ++id);
+    e.memcpy_.source = e.memcpy_.destination = memory_kind::pageable;
+    events.push_back(sample::in_stage(e, stage, id));
+    events.push_back(sample::stage(stage, from, until, id));
+  };
+  for (std::int64_t at = 0; at < 50 * 2000 * us; at += 2000 * us) {
+    copy("load", copy_direction::host_to_device, 8000000, at + 10 * us, at + 1500 * us);
+    events.push_back(sample::kernel("k", at, at + 1600 * us, ++id));
+    copy("tokens", copy_direction::device_to_host, 500000, at + 1600 * us, at + 2000 * us);
+  }
+  const outcome o = analysed(events);
+  REQUIRE(!o.found.empty());
+  CHECK(o.found[0].is == finding_kind::pageable_copies);
+  CHECK(o.found[0].cost_ns == 50 * 400 * us);
+  CHECK(o.found[0].count == 100);
+  CHECK(o.found[0].stage == "tokens");
+  CHECK(o.found[0].places == 1);
+  for (const evidence& e : o.found[0].proof) CHECK(e.when.length_ns() == 400 * us);
+}
+
 TEST_CASE("analysis.findings: low bandwidth") {
   fault f;
   f.copy_bytes = 1000000;

@@ -59,6 +59,36 @@ struct copy_row {
   }
 };
 
+/// Time of a device's copies in which no kernel ran, and no copy that had started before.
+class exposed_time {
+ public:
+  exposed_time(const trace_log& log, const device_work& d) : log_(log) {
+    for (const std::uint32_t i : d.order)
+      if (is_kernel(log.work()[i].is)) append_merged(kernels_, log.work()[i].when);
+  }
+
+  /// For each copy of the device in the order of start.
+  std::int64_t of(const gpu_work& copy) {
+    const interval fresh{std::max(copy.when.start_ns, counted_ns_), copy.when.end_ns};
+    counted_ns_ = std::max(counted_ns_, copy.when.end_ns);
+    if (fresh.empty()) return 0;
+    std::int64_t ns = 0;
+    while (first_ < kernels_.size() && kernels_[first_].end_ns <= fresh.start_ns) ++first_;
+    log_.for_recorded(fresh, piece_, [&](interval v) {
+      add_ns(ns, v.length_ns());
+      for (std::size_t k = first_; k < kernels_.size() && kernels_[k].start_ns < v.end_ns; ++k)
+        ns -= clip(kernels_[k], v).length_ns();
+    });
+    return ns;
+  }
+
+ private:
+  const trace_log& log_;
+  std::vector<interval> kernels_;
+  std::size_t first_ = 0, piece_ = 0;
+  std::int64_t counted_ns_ = INT64_MIN;
+};
+
 /// Rows by device, class, kind of memory; only those that occur. `exposed_ns` are disjoint: where several copies run at
 /// once, the time counts for the copy that started first.
 CUTRACE_ONE_COPY inline std::vector<copy_row> find_copies(const trace_log& log) {
@@ -67,13 +97,7 @@ CUTRACE_ONE_COPY inline std::vector<copy_row> find_copies(const trace_log& log) 
     std::array<copy_row, work_class_count * 4> rows{};
     std::array<std::int64_t, work_class_count * 4> rows_until_ns;
     rows_until_ns.fill(INT64_MIN);
-    std::vector<interval> kernels;
-    for (const std::uint32_t i : d.second.order) {
-      const gpu_work& w = log.work()[i];
-      if (is_kernel(w.is)) append_merged(kernels, w.when);
-    }
-    std::size_t first = 0, piece = 0;
-    std::int64_t counted_ns = INT64_MIN;
+    exposed_time exposed(log, d.second);
     for (const std::uint32_t i : d.second.order) {
       const gpu_work& w = log.work()[i];
       if (!is_copy(w.is)) continue;
@@ -95,15 +119,7 @@ CUTRACE_ONE_COPY inline std::vector<copy_row> find_copies(const trace_log& log) 
         r.small_bytes_sum += w.amount;
         add_ns(r.small_ns, ns);
       }
-      const interval fresh{std::max(w.when.start_ns, counted_ns), w.when.end_ns};
-      counted_ns = std::max(counted_ns, w.when.end_ns);
-      if (fresh.empty()) continue;
-      while (first < kernels.size() && kernels[first].end_ns <= fresh.start_ns) ++first;
-      log.for_recorded(fresh, piece, [&](interval v) {
-        add_ns(r.exposed_ns, v.length_ns());
-        for (std::size_t k = first; k < kernels.size() && kernels[k].start_ns < v.end_ns; ++k)
-          r.exposed_ns -= clip(kernels[k], v).length_ns();
-      });
+      add_ns(r.exposed_ns, exposed.of(w));
     }
     for (const copy_row& r : rows)
       if (r.count > 0) list.push_back(r);

@@ -35,11 +35,17 @@ class copy_rules {
 
   bool worth(const finding& f) const noexcept { return f.win_ns > 0 && static_cast<double>(f.win_ns) >= least_ns_; }
 
+  /// Blames the stage with most exposed time: copies behind kernels cost nothing.
   template <class Is>
   void report(finding& f, Is&& is) const {
+    const device_work& d = log_.devices().at(f.device);
     work_places places(log_);
-    for (const std::uint32_t i : log_.devices().at(f.device).order)
-      if (is(log_.work()[i])) places.add(log_.work()[i]);
+    exposed_time exposed(log_, d);
+    for (const std::uint32_t i : d.order) {
+      const gpu_work& w = log_.work()[i];
+      const std::int64_t ns = is_copy(w.is) ? exposed.of(w) : 0;
+      if (is(w)) places.add(w, ns);
+    }
     places.report(f);
   }
 

@@ -33,16 +33,18 @@ inline evidence proof_of(const trace_log& log, const idle_gap& g) {
   return e;
 }
 
-/// Collects GPU work of a finding: the stage and the kernel with the most GPU time, and the longest pieces of work.
+/// Collects GPU work of a finding: the stage and the kernel with the most time, and the longest pieces of work.
 class work_places {
  public:
   explicit work_places(const trace_log& log) : log_(log) {}
 
-  void add(const gpu_work& w) {
+  /// @param ns part of its time that counts; where it is 0, the work is counted and nothing else
+  void add(const gpu_work& w, std::int64_t ns) {
     ++count_;
     bytes_ += is_copy(w.is) ? w.amount : 0;
-    by_stage_[log_.stages()[w.stage].name].add(w);
-    add_ns(by_name_[w.name], w.when.length_ns());
+    if (ns <= 0) return;
+    by_stage_[log_.stages()[w.stage].name].add(w, ns);
+    add_ns(by_name_[w.name], ns);
     const auto longer = [](const gpu_work* a, const gpu_work* b) { return a->when.length_ns() > b->when.length_ns(); };
     longest_.push_back(&w);
     std::push_heap(longest_.begin(), longest_.end(), longer);
@@ -78,9 +80,9 @@ class work_places {
   struct stage_time {
     std::int64_t ns = 0, longest_ns = -1;
     std::uint32_t longest = stage_log::none;  ///< instance with the longest piece
-    void add(const gpu_work& w) {
-      add_ns(ns, w.when.length_ns());
-      if (w.when.length_ns() > longest_ns) longest = w.stage, longest_ns = w.when.length_ns();
+    void add(const gpu_work& w, std::int64_t part_ns) {
+      add_ns(ns, part_ns);
+      if (part_ns > longest_ns) longest = w.stage, longest_ns = part_ns;
     }
   };
 

@@ -73,7 +73,7 @@ CUTRACE_ONE_COPY inline void find_single_stream(const trace_log& log, const devi
     add_ns(group_ns[group_of(w)], ns);
     area += static_cast<double>(ns) *
             std::min(1.0, static_cast<double>(w.amount) / static_cast<double>(d.about.multiprocessors));
-    places.add(w);
+    places.add(w, ns);
   }
   std::int64_t longest_ns = static_cast<std::int64_t>(std::min(area, 9e18));
   for (const auto& g : group_ns) longest_ns = std::max(longest_ns, g.second);
