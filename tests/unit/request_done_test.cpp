@@ -168,6 +168,28 @@ TEST_CASE("a request that a batch names several times counts once in reports, al
   }
 }
 
+TEST_CASE("request_done: a stage counts in full where one of its events lacks the list of requests, as in the report") {
+  const std::vector<request_ref> batch = {sample::request_id(7), sample::request_id(8)};
+  for (std::size_t without = 0; without < 3; ++without) {
+    CAPTURE(without);
+    one_request step(7);
+    if (without == 0) std::swap(step.events[0], step.events[1]);  // some event with the list comes before
+    for (event& e : step.events) {
+      e.requests = batch.data();
+      e.request_total = 2;
+      e.request_count = &e == &step.events[std::max<std::size_t>(without, 1)] ? 0 : 2;  // for want of memory
+    }
+    request_watch watch(quick());
+    for (const event& e : step.events) watch.add(e);
+    watch.finish();
+    REQUIRE(watch.done().size() == 2);
+    CHECK(watch.done()[0].host_ns == 55);
+    CHECK(watch.done()[0].queue_ns == 10);
+    CHECK(watch.done()[0].exact());
+    check_all(watch.done(), cost_by_report(step.events));
+  }
+}
+
 TEST_CASE("request_done: of random traces the same numbers as the report's, whenever stages settle") {
   for (std::uint32_t seed = 1; seed <= 400; ++seed) {
     CAPTURE(seed);

@@ -160,8 +160,11 @@ class request_watch {
   static std::uint64_t thread_of(const event& e) noexcept { return std::uint64_t{e.process_id} << 32 | e.thread_id; }
   static std::size_t place_of(std::uint64_t id) noexcept { return (id * 0x9E3779B97F4A7C15u >> 40) % remembered; }
 
+  /// An event whose list of requests was forgotten under the memory limit has the number: its stage is known by others.
+  static bool serves_requests(const event& e) noexcept { return (e.request_total | e.request_count) != 0; }
+
   void add_call(const event& e, interval v) {
-    if (e.request_count == 0) return;
+    if (!serves_requests(e)) return;
     calls_.add(thread_of(e), v);
     watched_stage* s = stage_of(e, v.start_ns);
     if (s == nullptr) return;
@@ -172,7 +175,7 @@ class request_watch {
   }
 
   void add_work(const event& e, interval v) {
-    if (e.request_count == 0) return;
+    if (!serves_requests(e)) return;
     const bool called = e.call_name.size != 0;
     const std::int64_t call_ns = called ? time_of(e.call_start_ns) : v.start_ns;
     watched_stage* s = stage_of(e, call_ns);
@@ -195,7 +198,7 @@ class request_watch {
   }
 
   void add_stage(const event& e, interval v) {
-    if (e.request_count == 0) return;
+    if (!serves_requests(e)) return;
     watched_stage* s = stage_of(e, v.start_ns);
     if (s == nullptr) return;
     heard(*s, e, v.end_ns);
@@ -228,7 +231,8 @@ class request_watch {
     return known == 1;
   }
 
-  /// The event's stage; nullptr where all its requests have been reported. @param begin_ns begin of what the host did
+  /// The event's stage; nullptr where all its requests have been reported, or none is known.
+  /// @param begin_ns begin of what the host did
   watched_stage* stage_of(const event& e, std::int64_t begin_ns) {
     if (e.stage_id == 0) return nullptr;
     if (CUTRACE_LIKELY(last_stage_ != nullptr && last_stage_->id == e.stage_id)) return last_stage_;
