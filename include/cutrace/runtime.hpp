@@ -84,7 +84,7 @@ CUTRACE_NOINLINE inline session_state* open_session(const session_options& o) {
     ask(*s, r);
   } catch (const config_error&) {
     if (!r.untraced) throw;
-    report_untraced(o.on_error, o.on_error_user, r.message);
+    report_untraced(o.on_error, o.on_error_user, r.message, r.joined);
   }
   if (r.session == 0) s->owner = nullptr;
   s->id = r.session;

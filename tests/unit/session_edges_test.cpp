@@ -1238,6 +1238,25 @@ TEST_CASE("a variable that cannot be used never reaches the program, however lat
   CHECK_THROWS_AS(cutrace::session{bad}, cutrace::config_error);
 }
 
+TEST_CASE("a session of a traced process that cannot open its file does not say that the program runs untraced") {
+  const variable nowhere("CUTRACE_SINKS", "jsonl:/no/such/folder/t.jsonl");
+  std::string reported;
+  cutrace::session_options o = unheard();
+  o.sinks = nullptr;
+  o.on_error = [](const char*, const char* line, void* to) { static_cast<std::string*>(to)->append(line); };
+  o.on_error_user = &reported;
+  cutrace::session first(traced::quiet());
+  cutrace::memory_sink& sink = first.emplace_sink<cutrace::memory_sink>();
+  cutrace::session joins(o);
+  CHECK_FALSE(joins.active());
+  CHECK(reported.find("cannot open") != std::string::npos);
+  CHECK(reported.find("the trace of another one goes on") != std::string::npos);
+  CHECK(reported.find("untraced") == std::string::npos);
+  { CUTRACE_STAGE("traced all the same"); }
+  first.stop();
+  CHECK(sink.events().size() >= 1);
+}
+
 TEST_CASE("a trace without a backend names who wanted none: the program, or the environment") {
   struct detail_sink : cutrace::sink {
     std::string detail;

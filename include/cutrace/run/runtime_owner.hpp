@@ -339,6 +339,7 @@ class runtime_owner {
   /// A session cannot begin, and the environment or the machine is to blame. @throws untraced
   [[noreturn]] CUTRACE_NOINLINE void refuse(session_request& r, const char* why) {
     r.untraced = true;
+    r.joined = trace_ != nullptr;
     if (commands_session_ == 0) status_.untraced(why);
     throw untraced(why);
   }

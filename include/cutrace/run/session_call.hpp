@@ -50,8 +50,9 @@ struct session_request {
   backend* added_backend;
   std::uint32_t timeout_ms;
   stats* totals;
-  bool joined;     ///< result of begin: the runtime was tracing already
-  bool untraced;   ///< result of a begin that failed: the environment's or the machine's fault, not the caller's
+  bool joined;     ///< result of begin: the runtime was tracing already; of one that failed: it goes on
+  bool untraced;   ///< result of a begin that failed: the environment's or the machine's fault, not the caller's; of
+                   ///< add_sink and add_backend: the session's trace could not begin, which has been reported
   bool abandoned;  ///< result of end: a sink has not returned. The thread left in it may use any sink of the session,
                    ///< so none may ever be destroyed
   bool in_window;  ///< result of open_window

@@ -140,10 +140,12 @@ struct settings {
   void* on_alarm_user = nullptr;
 };
 
-/// Reports why there is no trace, where the program's code is not to blame.
-CUTRACE_NOINLINE inline void report_untraced(error_handler handler, void* user, const char* why) noexcept {
+/// Reports why a session does nothing, where the program's code is not to blame. `traced`: by another session.
+CUTRACE_NOINLINE inline void report_untraced(error_handler handler, void* user, const char* why,
+                                             bool traced = false) noexcept {
   char line[1200];
-  std::snprintf(line, sizeof(line), "%s; the program runs untraced", why);
+  std::snprintf(line, sizeof(line), "%s; %s", why,
+                traced ? "this session does nothing, the trace of another one goes on" : "the program runs untraced");
   if (handler != nullptr)
     handler("session", line, user);
   else
