@@ -32,7 +32,8 @@ struct session_state {
   const table* owner = nullptr;
   std::uint64_t id = 0;
   std::atomic<bool> stopped{false};
-  std::mutex mutex;  ///< of `sinks` and `last`
+  std::atomic<bool> refused{false};  ///< its trace could not begin when a sink or backend was added
+  std::mutex mutex;                  ///< of `sinks` and `last`
   pid_t process = getpid();
   bool shared = false;  ///< the one state of all sessions for which there was no memory: inert, never destroyed
   stats last{};
@@ -50,11 +51,13 @@ inline session_state* shared_state() noexcept {
 }
 
 /// Sends a request to the runtime; throws config_error with the runtime's message if the request failed.
-inline void ask(const session_state& s, session_request& r) {
+inline void ask(session_state& s, session_request& r) {
   r.size = sizeof(r);
   r.session = s.id;
   r.message[0] = '\0';
-  if (s.owner != nullptr && !s.stopped && s.owner->session_call(&r) != 0) throw config_error(r.message);
+  if (s.owner == nullptr || s.stopped) return;
+  if (s.owner->session_call(&r) != 0) throw config_error(r.message);
+  s.refused = r.untraced;
 }
 
 CUTRACE_NOINLINE inline session_state* open_session(const session_options& o) {
@@ -106,7 +109,7 @@ CUTRACE_RUNTIME session::~session() {
 
 CUTRACE_RUNTIME bool session::active() const noexcept {
   const detail::session_state& state = *static_cast<const detail::session_state*>(state_);
-  return state.owner != nullptr && !state.stopped;
+  return state.owner != nullptr && !state.stopped && !state.refused;
 }
 
 CUTRACE_RUNTIME void session::add_sink(sink& s) {
@@ -182,10 +185,11 @@ CUTRACE_RUNTIME void session::stop() noexcept {
   detail::session_state& state = *static_cast<detail::session_state*>(state_);
   if (state.owner == nullptr || state.stopped) return;
   detail::session_request r{};
+  cutrace::stats last{};
   r.operation = detail::session_operation::end;
   r.session = state.id;
+  r.totals = &last;
   if (state.owner->session_call(&r) != 0) return;
-  const cutrace::stats last = stats();
   std::lock_guard<std::mutex> hold(state.mutex);
   if (r.abandoned)
     for (std::unique_ptr<sink>& s : state.sinks) static_cast<void>(s.release());

@@ -70,7 +70,8 @@ class session {
   session& operator=(const session&) = delete;
 
   /// False once stopped, and for a session that is inert: CUTRACE=0, an unusable variable, a lack of memory or
-  /// threads, a forked child, another version's runtime, or an earlier trace that a sink holds up for good.
+  /// threads (at the latest when a sink was added), a forked child, another version's runtime, or an earlier trace that
+  /// a sink holds up for good.
   CUTRACE_LOCAL bool active() const noexcept;
 
   /// Adds a sink that the caller keeps alive until the session has stopped. @throws config_error with the message of

@@ -2,6 +2,7 @@
 // What happens at the edges of a session: GPU work around a pause, stages that outlive a trace, and code of the program
 // that the runtime calls and that calls the session back.
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
@@ -14,6 +15,7 @@
 #include <cutrace/run/backend_registry.hpp>
 #include <cutrace/sinks/memory.hpp>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -1255,6 +1257,38 @@ TEST_CASE("a session of a traced process that cannot open its file does not say 
   { CUTRACE_STAGE("traced all the same"); }
   first.stop();
   CHECK(sink.events().size() >= 1);
+}
+
+TEST_CASE("a session whose trace cannot begin with its first sink is not active, and has no totals of an older trace") {
+  {
+    cutrace::session before(traced::quiet());
+    before.emplace_sink<cutrace::memory_sink>();
+    { CUTRACE_STAGE("older"); }
+  }
+  std::string reported;
+  cutrace::session_options o = unheard();
+  o.memory_limit_bytes = std::size_t{1} << 30;
+  o.on_error = [](const char*, const char* line, void* to) { static_cast<std::string*>(to)->append(line); };
+  o.on_error_user = &reported;
+  cutrace::session trace(o);
+  CHECK(trace.active());
+  {
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    rlimit usual{};
+    REQUIRE(getrlimit(RLIMIT_AS, &usual) == 0);
+    rlimit scarce = usual;
+    scarce.rlim_cur = pages * 4096 + (std::size_t{64} << 20);  // a quarter of what the trace needs
+    REQUIRE(setrlimit(RLIMIT_AS, &scarce) == 0);
+    trace.emplace_sink<cutrace::memory_sink>();
+    REQUIRE(setrlimit(RLIMIT_AS, &usual) == 0);
+  }
+  CHECK(reported.find("runs untraced") != std::string::npos);
+  CHECK_FALSE(trace.active());
+  trace.emplace_sink<cutrace::memory_sink>();
+  CHECK_FALSE(trace.active());
+  trace.stop();
+  CHECK(trace.stats().produced == 0);
 }
 
 TEST_CASE("a trace without a backend names who wanted none: the program, or the environment") {

@@ -285,10 +285,12 @@ class runtime_owner {
           changed_.wait_for(hold, std::chrono::seconds(10), [this] { return !starting_; });
         r.abandoned = find_idle(r.session) == idle_.end();  // an idle session's sinks never were in a trace
         end(r.session);
+        if (r.abandoned) *r.totals = totals();
         r.abandoned = r.abandoned && (abandoned_ || (trace_ != nullptr && trace_->left_a_sink()));
         return;
       case session_operation::add_sink:
-        if (!awake(r.session, hold)) return;
+        r.untraced = !awake(r.session, hold);
+        if (r.untraced) return;
         if (std::find(sessions_.begin(), sessions_.end(), r.session) == sessions_.end())
           throw config_error("the session has been stopped: it takes no more sinks");
         try {
@@ -301,7 +303,8 @@ class runtime_owner {
         }
         return;
       case session_operation::add_backend:
-        if (awake(r.session, hold) && trace_ != nullptr) trace_->start_backend(r.added_backend, false, r.session);
+        r.untraced = !awake(r.session, hold);
+        if (!r.untraced && trace_ != nullptr) trace_->start_backend(r.added_backend, false, r.session);
         return;
       case session_operation::pause:
         paused_ = true;
@@ -328,10 +331,7 @@ class runtime_owner {
           throw error("not everything arrived in time");
         return;
       case session_operation::get_stats:
-        if (trace_ != nullptr)
-          *r.totals = trace_->totals();
-        else if (find_idle(r.session) == idle_.end())
-          *r.totals = last_;
+        if (trace_ != nullptr || find_idle(r.session) == idle_.end()) *r.totals = totals();
         return;
     }
   }
@@ -641,6 +641,9 @@ class runtime_owner {
     paused_ = false;
     runtime_core::own().errors.set_handler(nullptr, nullptr);
   }
+
+  /// Of the trace, or of the last one.
+  stats totals() const { return trace_ != nullptr ? trace_->totals() : last_; }
 
   /// Lives as long as the process, since a call that began while tracing was on may end at any time after it.
   static record_writer& writer() {

@@ -15,7 +15,7 @@ namespace detail {
 
 enum class session_operation : std::uint32_t {
   begin,        ///< options -> session
-  end,          ///< session
+  end,          ///< session -> totals
   add_sink,     ///< session, sink
   add_backend,  ///< session, backend; the caller has checked that the library versions are equal
   // The following are for the whole runtime, whichever session asks.
