@@ -460,6 +460,13 @@ TEST_CASE("options that cannot be used name themselves and what they accept") {
   o = quiet();
   o.memory_limit_bytes = 5;
   CHECK(message(o).find("memory_limit_bytes") != std::string::npos);
+  o = quiet();
+  o.window_ms = ~0u;  // 49 days
+  CHECK(message(o).find("session_options::window_ms") != std::string::npos);
+  CHECK(message(o).find("from 1 to 60000") != std::string::npos);
+  o = quiet();
+  o.flush_period_ms = 60001;
+  CHECK(message(o).find("session_options::flush_period_ms") != std::string::npos);
   cutrace::session fine(quiet());  // a refused session leaves nothing behind
 }
 

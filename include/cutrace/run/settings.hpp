@@ -297,21 +297,21 @@ CUTRACE_NOINLINE inline settings complete(const session_options& o) {
       not_the_program([v] { reject("CUTRACE_OVERFLOW", v, "drop (the default), wait"); });
   }
   s.overflow_wait_us = wait ? o.overflow_wait_us : 0;
+  const auto period = [](const char* option, const std::string& value) {
+    return parse_count(option, value, 1, 60000, "milliseconds from 1 to 60000");
+  };
   if (o.window_ms != 0)
-    s.window_ms = o.window_ms;
+    s.window_ms = period("session_options::window_ms", std::to_string(o.window_ms));
   else if (const char* v = environment("CUTRACE_WINDOW_MS"))
-    s.window_ms =
-        not_the_program([v] { return parse_count("CUTRACE_WINDOW_MS", v, 1, 60000, "milliseconds from 1 to 60000"); });
+    s.window_ms = not_the_program([&] { return period("CUTRACE_WINDOW_MS", v); });
   // Flushes come in time for the ordering window, whatever period is asked for.
   const std::uint32_t in_time = std::max(s.window_ms / 5, std::uint32_t{10});
   s.flush_period_ms = std::min(s.flush_period_ms, in_time);
   if (o.flush_period_ms != 0)
-    s.flush_period_ms = std::min(o.flush_period_ms, in_time);
-  else if (const char* v = environment("CUTRACE_FLUSH_PERIOD_MS"))
     s.flush_period_ms =
-        std::min(in_time, not_the_program([v] {
-                   return parse_count("CUTRACE_FLUSH_PERIOD_MS", v, 1, 60000, "milliseconds from 1 to 60000");
-                 }));
+        std::min(in_time, period("session_options::flush_period_ms", std::to_string(o.flush_period_ms)));
+  else if (const char* v = environment("CUTRACE_FLUSH_PERIOD_MS"))
+    s.flush_period_ms = std::min(in_time, not_the_program([&] { return period("CUTRACE_FLUSH_PERIOD_MS", v); }));
   if (o.sample != nullptr) {
     if (!sampling::parse(o.sample, s.samples)) reject("session_options::sample", o.sample, sampling::accepted);
   } else if (const char* v = environment("CUTRACE_SAMPLE")) {
