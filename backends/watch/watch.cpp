@@ -35,7 +35,8 @@ next<int(int, const char*, char* const*, char* const*, int)> next_execveat("exec
 
 /// Those that people and systems end programs with: terminals, job schedulers, a pipe that nobody reads, timers,
 /// limits; and that of abort.
-constexpr int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGABRT, SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU};
+constexpr int signals[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGABRT, SIGPIPE,   SIGALRM,
+                           SIGUSR1, SIGUSR2, SIGXCPU, SIGXFSZ, SIGPROF, SIGVTALRM, SIGIO};
 /// What the program would read where our handler stands.
 action shown[sizeof(signals) / sizeof(signals[0])];
 

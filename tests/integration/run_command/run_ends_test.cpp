@@ -28,7 +28,7 @@ TEST_CASE("the exit status is the program's") {
 }
 
 TEST_CASE("a signal that ends the program ends the command, and a shell sees 128 and its number") {
-  for (const int signal : {SIGTERM, SIGSEGV, SIGKILL, SIGPIPE, SIGUSR1}) {
+  for (const int signal : {SIGTERM, SIGSEGV, SIGKILL, SIGPIPE, SIGUSR1, SIGXFSZ, SIGPROF}) {
     if (sanitized && signal == SIGSEGV) continue;  // the sanitizer's own way to end
     INFO(signal);
     const run r({"--sink", "jsonl"}, {SUBJECT, "signal", std::to_string(signal)});
