@@ -53,14 +53,21 @@ class slot_writer {
   slot_writer(const slot_writer&) = delete;
   slot_writer& operator=(const slot_writer&) = delete;
 
+  /// Whether the loader has made the slot's page read-only, and so has put its last value there. All such pages of an
+  /// object become read-only at once: the first answer is that of all its slots.
+  bool is_final(const std::uintptr_t* slot) noexcept {
+    const auto at = reinterpret_cast<std::uintptr_t>(slot);
+    if (!is_guarded(at)) return false;
+    if (access_ == page_access::unknown) access_ = access_of(at);
+    return access_ == page_access::read_only;
+  }
+
   /// False where it cannot be stored now: the loader, on another thread, is still at work on this object and would find
   /// its page read-only afterwards; or mprotect failed.
   bool store(std::uintptr_t* slot, std::uintptr_t value) noexcept {
     const auto at = reinterpret_cast<std::uintptr_t>(slot);
-    const bool guarded =
-        object_.relro(static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE)), begin_, end_) && at >= begin_ && at < end_;
-    if (guarded && !opened_) {
-      if (access_of(at) == page_access::writable) return false;
+    if (is_guarded(at) && !opened_) {
+      if ((access_ = access_of(at)) == page_access::writable) return false;
       if (mprotect(reinterpret_cast<void*>(begin_), end_ - begin_, PROT_READ | PROT_WRITE) != 0) return false;
       opened_ = true;
     }
@@ -70,8 +77,14 @@ class slot_writer {
   }
 
  private:
+  bool is_guarded(std::uintptr_t at) noexcept {
+    return object_.relro(static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE)), begin_, end_) && at >= begin_ &&
+           at < end_;
+  }
+
   const elf_image& object_;
   std::uintptr_t begin_ = 0, end_ = 0;
+  page_access access_ = page_access::unknown;  ///< as the loader has left it
   bool opened_ = false;
 };
 

@@ -109,12 +109,17 @@ class slots {
         // loader would overwrite a hook; but only where the loader would choose the driver's function.
         if (s.of_call && object.executes(value) && !defined_elsewhere(p, all, s.name))
           real = exported;
-        else if (value < object.span())
+        else if (value < object.span() && !stays(s.place, value, to))
           complete = false;  // not relocated yet: another thread is loading it
       }
       if (real != 0 && !to.store(s.place, p.hooked(real, s.name))) complete = false;
     });
     return complete;
+  }
+
+  /// Whether the loader is done with the slot and has left `value` there: 0 for a weak name that nothing defined then.
+  static bool stays(const std::uintptr_t* slot, std::uintptr_t value, slot_writer& to) noexcept {
+    return to.is_final(slot) && __atomic_load_n(slot, __ATOMIC_ACQUIRE) == value;
   }
 
   /// Whether an object other than the driver's library defines `name`: the loader may find that one first.

@@ -246,6 +246,12 @@ TEST_CASE("a driver that the program drops and opens again is traced, and is not
   CHECK(run.traces.begin()->second.count("api", "cuInit") == 2);
 }
 
+TEST_CASE("weak names that the loader left empty are looked at once") {
+  const traced_run run("weak", "asks");
+  REQUIRE_MESSAGE(run.ended.exit_status == 0, run.ended.errors, run.ended.signal);
+  CHECK(std::atoi(run.ended.output.c_str()) < 150);  // of 100 calls of dlsym; three times each where it looked again
+}
+
 TEST_CASE("libraries that hand out their functions themselves are found soon after they were loaded") {
   for (const std::string& linkage : linkages) {
     CAPTURE(linkage);

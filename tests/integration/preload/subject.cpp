@@ -5,7 +5,9 @@
 // of cutrace. Fails where a result is not what follows from the arguments.
 //
 //   DIRECT: linked with libcuda; otherwise opened at run time: by dlsym, or with BY_ADDRESS by cuGetProcAddress alone.
+//   WEAK: by dlsym, and refers to a function of the driver by a weak name, too, which stays 0.
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -24,6 +26,9 @@
 
 #include "../../support/forked_leaks.hpp"
 #include "shapes.hpp"
+#if defined(WEAK)
+#pragma weak cuLeaf
+#endif
 
 /// What a plug-in hands out while it is being loaded.
 static std::uint64_t (*taken)(std::uint64_t) = nullptr;
@@ -297,6 +302,28 @@ void reopened() {
 }
 #endif
 
+#if defined(WEAK)
+}  // namespace
+/// How often anybody asked for the loaded objects.
+static int asked = 0;
+using visitor = int (*)(dl_phdr_info*, std::size_t, void*);
+extern "C" int dl_iterate_phdr(visitor visit, void* data) {
+  static int (*real)(visitor, void*) = nullptr;
+  if (real == nullptr) real = reinterpret_cast<decltype(real)>(dlsym(RTLD_NEXT, "dl_iterate_phdr"));
+  ++asked;
+  return real(visit, data);
+}
+namespace {
+/// Each dlsym looks whether objects have come or gone, and at no more.
+void asks() {
+  must(&cuLeaf == nullptr, "a weak name");
+  address("cuLeaf"), address("cuLeaf");
+  const int before = asked;
+  for (int i = 0; i < 100; ++i) address("cuLeaf");
+  std::printf("%d\n", asked - before);
+}
+#endif
+
 void finish(std::uint64_t digest, const char* who) {
   std::printf("%s%d digest %016llx\n", who, static_cast<int>(getpid()), static_cast<unsigned long long>(digest));
 #define PRINT(name, result, arguments)        \
@@ -379,6 +406,12 @@ int main(int argc, char** argv) {
 #if !defined(DIRECT)
   if (what == "reopened") {
     reopened();
+    return 0;
+  }
+#endif
+#if defined(WEAK)
+  if (what == "asks") {
+    asks();
     return 0;
   }
 #endif
