@@ -726,6 +726,22 @@ TEST_CASE("what a session without sinks records, while the first one starts, is 
   CHECK(content_of(folder.file("t.txt")).find("second's") != std::string::npos);
 }
 
+TEST_CASE("a session without sinks that leaves delivers nothing of the others ahead of its turn") {
+  cutrace::session_options o = traced::quiet();
+  o.window_ms = 60000;
+  cutrace::session first(o);
+  cutrace::memory_sink& sink = first.emplace_sink<cutrace::memory_sink>();
+  {
+    cutrace::session second(unheard());
+    CUTRACE_STAGE("second's");
+  }
+  const std::vector<event> early = sink.events();
+  CHECK(std::none_of(early.begin(), early.end(), [](const event& e) { return e.kind == event_kind::stage; }));
+  first.stop();
+  const std::vector<event> all = sink.events();
+  CHECK(std::any_of(all.begin(), all.end(), [](const event& e) { return e.kind == event_kind::stage; }));
+}
+
 TEST_CASE("a session that leaves cuts no window of those that stay") {
   constexpr std::size_t window = static_cast<std::size_t>(event_kind::window);
   cutrace::session first(traced::quiet());

@@ -212,9 +212,9 @@ class trace {
     const std::uint64_t until_ns = core_.scale.now_ns();
     pump_.stop_of(session, settings_.stop_deadline_ms);
     const auto left = [session](const owned_sink& s) { return s.session == session; };
-    // Where the trace still starts, what a session without sinks has recorded is for the sinks to come; of what another
-    // one gets alone they have seen nothing.
-    if (!delivers_ && std::none_of(sinks_.begin(), sinks_.end(), left)) return;
+    // What a session without sinks has recorded is for the sinks of others, or for those to come: delivered now, ahead
+    // of its turn, it would hold the program up, and make late what ended earlier.
+    if (std::none_of(sinks_.begin(), sinks_.end(), left)) return;
     begin_delivery();
     const bool at_once = recording_is_over && !others_listen(session);
     pump_.flush(settings_.stop_deadline_ms, at_once);
