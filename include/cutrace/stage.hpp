@@ -44,6 +44,9 @@ class scoped_stage {
 
   struct dynamic {
     explicit dynamic(const char* text) noexcept : name(text) {}
+    /// std::string and its like.
+    template <class Text, class = decltype(static_cast<const Text*>(nullptr)->c_str())>
+    explicit dynamic(const Text& text) noexcept : name(text.c_str()) {}
     const char* name;
   };
   CUTRACE_INLINE explicit scoped_stage(dynamic d, request q = {}) noexcept : thread_(detail::this_thread()) {

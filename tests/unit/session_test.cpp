@@ -140,7 +140,7 @@ TEST_CASE("run-time names and texts of any length and content") {
   const std::string hostile = "quote\" back\\slash \n \x01 \xff";
   {
     CUTRACE_STAGE_DYNAMIC(long_name.c_str(), std::string(5000, 'r'));
-    CUTRACE_STAGE_DYNAMIC(hostile.c_str(), hostile);
+    CUTRACE_STAGE_DYNAMIC(hostile, hostile);
     CUTRACE_STAGE_DYNAMIC("", "");
     CUTRACE_STAGE_DYNAMIC(static_cast<const char*>(nullptr));
   }
