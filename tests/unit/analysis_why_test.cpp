@@ -238,6 +238,11 @@ TEST_CASE("analysis.why: a host whose thread was switched out") {
   p.preempted = true;
   const answer w = planted(p, request_part::own_code, 14 * ms, {"switched out for 15.0 ms"});
   CHECK(w.report.not_looked_at.size() == 2);  // not a third one: the trace has scheduler events
+  p.preempted = false;
+  const std::vector<std::string> missing = planted(p, request_part::own_code, 14 * ms, {}).report.not_looked_at;
+  REQUIRE(missing.size() == 3);
+  // `ebpf` alone has no scheduler events, and with --kernel no requests.
+  CHECK(missing[0].find("cutrace run --method all") != std::string::npos);
 }
 
 TEST_CASE("analysis.why: another request's prefill in the way") {

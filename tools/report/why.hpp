@@ -127,7 +127,7 @@ class why_finder {
       r.not_looked_at.push_back(std::to_string(ns) + " ns of its time, which lie outside of what was recorded");
     if (switched_.empty())
       r.not_looked_at.push_back(
-          "whether the host's threads were preempted (no kernel events: cutrace run --method ebpf)");
+          "whether the host's threads were preempted (no kernel events: cutrace run --method all)");
     if (clocks_.empty()) r.not_looked_at.push_back("the GPU's clocks (no records of them: CUTRACE_KINDS=+environment)");
     std::set<std::uint32_t> processes;
     for (const work_lane& l : log_.lanes()) processes.insert(l.process);
