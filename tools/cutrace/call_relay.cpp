@@ -190,8 +190,7 @@ call_relay::writer& call_relay::writer_of(std::uint32_t process, const std::stri
   if (process == program_) t.command_line = command_line_;
   t.since_ns = since_ns_;
   t.backend = "ebpf";
-  const std::string how = std::string("uprobes on calls of the driver (links: ") + eb::to_string(probes_.links()) +
-                          ")" +
+  const std::string how = std::string("uprobes (links: ") + eb::to_string(probes_.links()) + ")" +
                           (kernel_ != nullptr ? ", and probes on what Linux does (" + kernel_->working() + ")" : "");
   const eb::kernel_view& view = view_;
   const eb::probe_view user_view = user_probes_ != nullptr ? user_probes_->view() : eb::probe_view();

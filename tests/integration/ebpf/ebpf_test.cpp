@@ -40,7 +40,7 @@ TEST_CASE("eight threads, each kind of link: every call once, with its thread an
       if (links != "single") CHECK(e.count("enclosing") == 0);
     }
     CHECK(trace.count("api", "cuLeaf") == ids.size());
-    CHECK(notes(trace).find("links: " + links) != std::string::npos);
+    CHECK(notes(trace).find("calls of the driver by uprobes (links: " + links) != std::string::npos);
     if (links == "single") {  // the last resort: on a busy machine Linux passed over two thirds of the calls
       CHECK(ids.size() <= 16000);
       if (ids.empty()) MESSAGE("Linux passed over all calls, as it once did on a busy machine");
