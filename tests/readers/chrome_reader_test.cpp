@@ -58,9 +58,6 @@ class as_kept {
         e.kernel.mangled_name = {};
         e.kernel.submitted_ns = 0;
         break;
-      case event_kind::memcpy:
-        e.memcpy_.asynchronous = false;
-        break;
       case event_kind::memset:
         e.memset_.value = 0;
         break;
@@ -335,6 +332,30 @@ TEST_CASE("times are exact") {
   CHECK(read[1].duration_ns() == 1000000);
   CHECK(read[2].start_ns == 2);
   CHECK(read[2].duration_ns() == 123456789987);
+}
+
+TEST_CASE("copies and sets of PyTorch files are asynchronous where their calls are") {
+  const auto slice = [](const char* category, const char* name, int id, int tid) {
+    return std::string(R"({"ph":"X","cat":")") + category + R"(","name":")" + name + R"(","pid":0,"tid":)" +
+           std::to_string(tid) + ",\"ts\":" + std::to_string(id) +
+           R"(,"dur":1,"args":{"device":0,"context":1,"stream":7,"bytes":64,"correlation":)" + std::to_string(id) +
+           "}}";
+  };
+  events read;
+  const outcome o = try_text(
+      "{\"traceEvents\":[" + slice("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 1, 7) + "," +
+          slice("cuda_runtime", "cudaMemcpyAsync", 1, 9) + "," + slice("cuda_runtime", "cudaMemcpy", 2, 9) + "," +
+          slice("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", 2, 7) + "," +
+          slice("cuda_runtime", "cudaMemsetAsync", 3, 9) + "," + slice("gpu_memset", "Memset (Device)", 3, 7) + "]}\n",
+      &read);
+  CHECK(all_complaints(o) == "");
+  std::size_t seen = 0;
+  for (const event& e : read) {
+    if (e.kind == event_kind::memcpy) CHECK(e.memcpy_.asynchronous == (e.correlation_id == 1));
+    if (e.kind == event_kind::memset) CHECK(e.memset_.asynchronous);
+    seen += e.is_gpu_work();
+  }
+  CHECK(seen == 3);
 }
 
 TEST_CASE("a file that PyTorch wrote on an H200") {

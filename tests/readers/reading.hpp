@@ -81,7 +81,6 @@ inline void lose_common(cutrace::event& e) {
       break;
     case cutrace::event_kind::memset:
       e.name = keep("memset");
-      e.memset_.asynchronous = false;
       break;
     case cutrace::event_kind::graph_launch:
       e.name = {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events of Chrome JSON from their fields: what our sink and PyTorch's Kineto mean by their categories.
 #include <algorithm>
+#include <cutrace/analysis/category.hpp>
 #include <cutrace/names.hpp>
 
 #include "trace/chrome_reader.hpp"
@@ -149,6 +150,7 @@ void chrome_reader::make_gpu(event& e, const chrome_fields& f) {
       spoken_copy spoken;
       static_cast<void>(read_copy_name(f.name_text, spoken));
       e.memcpy_.bytes = f.bytes;
+      e.memcpy_.asynchronous = f.asynchronous;
       e.memcpy_.direction = spoken.direction;
       e.memcpy_.source = spoken.source;
       e.memcpy_.destination = spoken.destination;
@@ -162,6 +164,7 @@ void chrome_reader::make_gpu(event& e, const chrome_fields& f) {
     case event_kind::memset:
       static_cast<void>(read_set_name(f.name_text, e.memset_.memory));
       e.memset_.bytes = f.bytes;
+      e.memset_.asynchronous = f.asynchronous;
       e.memset_.graph_id = f.graph_id;
       e.memset_.graph_node_id = f.graph_node_id;
       e.name = to_.texts().intern("memset");
@@ -292,6 +295,9 @@ void chrome_reader::deliver_block() {
     } else if (gpu) {
       join_stage(e);
     }
+    // These files do not say it of the work, but of its call.
+    if (e.kind == event_kind::memcpy) e.memcpy_.asynchronous = cutrace::analysis::is_asynchronous_call(e.call_name);
+    if (e.kind == event_kind::memset) e.memset_.asynchronous = cutrace::analysis::is_asynchronous_call(e.call_name);
     if (e.process_id == 0) e.process_id = facts_.process_id;
     const auto shifted = [this](std::int64_t ns) {
       return static_cast<std::int64_t>(static_cast<std::uint64_t>(ns) - static_cast<std::uint64_t>(origin_ns_));

@@ -26,7 +26,7 @@ struct chrome_fields {
   cutrace::sync_kind sync;
   cutrace::memory_kind memory;
   bool has_ts, has_phase, has_grid, has_stream, has_cuda_stream, no_stream, has_attribution, late, skewed, by_events,
-      incomplete, adopted, nvtx, text_pid, has_sync, goes_by_fields, args_wait, broken;
+      incomplete, asynchronous, adopted, nvtx, text_pid, has_sync, goes_by_fields, args_wait, broken;
 };
 
 }  // namespace cutrace_reading

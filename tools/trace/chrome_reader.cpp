@@ -455,6 +455,9 @@ bool chrome_reader::read_word_arg(std::string_view key, json_value& v, chrome_fi
       return truth(f.by_events), true;
     case word_key("incomplete"):
       return truth(f.incomplete), true;
+    case word_key("async"):
+      if (!ours_) return false;
+      return truth(f.asynchronous), true;
     case word_key("adopted"):
       return truth(f.adopted), true;
     case word_key("address"):

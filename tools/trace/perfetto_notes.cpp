@@ -370,6 +370,7 @@ void perfetto_reader::apply_gpu(open_slice& to, const parsed_note& n) {
       return;
     case note::asynchronous:
       if (is_copy) e.memcpy_.asynchronous = true;
+      if (is_set) e.memset_.asynchronous = true;
       return;
     case note::value:
       if (is_set) e.memset_.value = narrow;

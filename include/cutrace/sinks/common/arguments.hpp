@@ -199,6 +199,7 @@ inline char* put_graph(char* to, std::uint32_t graph, std::uint64_t node) noexce
 
 inline char* put_copy_args(char* to, const memcpy_data& c, std::int64_t dur_ns) noexcept {
   to = put_bandwidth(to, c.bytes, dur_ns);
+  if (c.asynchronous) to = put_literal(to, ",\"async\":true");
   if (c.direction == copy_direction::peer) {
     to = put_field(to, ",\"fromDevice\":", c.source_device);
     to = put_field(to, ",\"toDevice\":", c.destination_device);
@@ -237,6 +238,7 @@ inline char* put_gpu_args(char* to, const event& e, std::uint32_t base_tid,
   if (e.kind == event_kind::memcpy) to = put_copy_args(to, e.memcpy_, shown_duration_ns(e));
   if (e.kind == event_kind::memset) {
     to = put_bandwidth(to, e.memset_.bytes, shown_duration_ns(e));
+    if (e.memset_.asynchronous) to = put_literal(to, ",\"async\":true");
     to = put_graph(to, e.memset_.graph_id, e.memset_.graph_node_id);
   }
   if (e.kind == event_kind::sync) {

@@ -269,6 +269,7 @@ class perfetto_gpu {
       case gpu_stage::memset: {
         const memset_data& m = e.memset_;
         to = put_note<gpu_note>(to, note::bytes, m.bytes);
+        if (m.asynchronous) to = put_note<gpu_note>(to, note::asynchronous, 1);
         if (m.graph_node_id == 0) to = put_note<gpu_note>(to, note::value, m.value);
         return put_attribution(put_graph(to, m.graph_id, m.graph_node_id), e);
       }
