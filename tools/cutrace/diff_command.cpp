@@ -143,6 +143,7 @@ int run_diff(diff_arguments& w) {
   files.insert(files.end(), w.after.begin(), w.after.end());
   refuse_input("--json=" + w.json, w.json, files);
   prepare_to_read(files);
+  refuse_place("--json=" + w.json, w.json);
   const bool single = w.before.size() == 1 && w.after.size() == 1;
   runs reader(w, single ? kept_durations : 0);
   const std::vector<analysis::trace_profile> before = reader.read(w.before), after = reader.read(w.after);

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "cutrace/exit_status.hpp"
+#include "cutrace/help_format.hpp"  // not_empty
 #include "cutrace/output_sink.hpp"  // refuse_input
 #include "report/pages/csv.hpp"
 #include "report/pages/json.hpp"
@@ -31,6 +32,15 @@ void refuse_gz(const std::string& option, const std::string& path) {
                       ": this is not compressed; leave .gz out of the name, or write to - and pipe it into gzip");
 }
 
+void refuse_place(const std::string& option, const std::string& path) {
+  if (path.empty() || path == "-") return;
+  std::error_code none;
+  const fs::path parent = fs::path(path).parent_path();
+  if (fs::is_directory(path, none)) throw usage_error(option + " is a directory; name a file in it");
+  if (!parent.empty() && !fs::is_directory(parent, none))
+    throw usage_error(option + ": there is no folder " + parent.string() + "; make it first (mkdir -p)");
+}
+
 void write_whole_file(const std::string& path, const std::string& text) {
   cutrace::detail::output_file file;
   file.open(cutrace::detail::pattern_of_path(path).c_str(), cutrace::detail::publish::at_close);
@@ -43,22 +53,27 @@ void report_outputs::add_options(CLI::App& command) {
       "--json{-}", json,
       "All numbers as one JSON document on standard output, or in FILE with --json=FILE. With --json, --csv "
       "or --html no text is printed");
-  command.add_option("--csv", csv, "A folder with a CSV file for each table")->type_name("DIR");
+  command.add_option("--csv", csv, "A folder with a CSV file for each table")->check(not_empty())->type_name("DIR");
   command.add_option("--html", html, "A page for a browser: findings, timeline, tables that sort; FILE ends in .html")
+      ->check(not_empty())
       ->type_name("FILE");
 }
 
 void report_outputs::check(const std::vector<std::string>& inputs) const {
   refuse_input("--json=" + json, json, inputs);
+  refuse_place("--json=" + json, json);
   if (!json.empty()) refuse_gz("--json", json);
   if (!html.empty()) {
     refuse_gz("--html", html);
     // Who writes "--html t.jsonl" means a switch, and would lose the trace.
-    if (html != "-" && !ends_with(html, ".html") && !ends_with(html, ".htm"))
+    if (html != "-" && !ends_with(html, ".html"))
       throw usage_error("--html " + html + " takes the page's name, which ends in .html, or - for standard output");
     refuse_input("--html " + html, html, inputs);
+    refuse_place("--html " + html, html);
   }
   if (json == "-" && html == "-") throw usage_error("--json and --html - cannot both be standard output");
+  if (csv == "-")
+    throw usage_error("--csv - would be standard output, which is one file; give a folder for a file of each table");
   std::error_code none;
   if (!csv.empty() && fs::exists(csv, none) && !fs::is_directory(csv, none))
     throw usage_error("--csv " + csv + " is a file; give a folder, which is created where it is missing");

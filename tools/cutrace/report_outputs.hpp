@@ -17,6 +17,8 @@ namespace cutrace_tool {
 
 /// @throws usage_error where `path` asks for compression, which `option` does not do
 void refuse_gz(const std::string& option, const std::string& path);
+/// Before a trace is read, which may take minutes. @throws usage_error where the file `path` can surely not be written
+void refuse_place(const std::string& option, const std::string& path);
 /// Writes a file that is complete or not there, mode 0600; "-" is standard output. @throws cutrace::error
 void write_whole_file(const std::string& path, const std::string& text);
 

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "cutrace/exit_status.hpp"
+#include "cutrace/report_outputs.hpp"  // refuse_place
 
 namespace cutrace_tool {
 
@@ -55,10 +56,8 @@ bool serves(const word& w) { return w.sink == "prometheus" && cutrace::prometheu
 /// Without this, a missing folder would show only when the program uses CUDA. A name with a pattern is not known yet.
 void check_folder(const word& w) {
   const std::filesystem::path parent = std::filesystem::path(w.path).parent_path();
-  std::error_code none;
-  if (w.path == "-" || serves(w) || parent.empty() || parent.string().find('%') != std::string::npos) return;
-  if (!std::filesystem::is_directory(parent, none))
-    throw usage_error("\"" + w.text() + "\": there is no folder " + parent.string() + "; make it first (mkdir -p)");
+  if (w.path == "-" || serves(w) || parent.string().find('%') != std::string::npos) return;
+  refuse_place("\"" + w.text() + "\"", w.path);
 }
 
 }  // namespace

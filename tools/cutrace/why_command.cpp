@@ -160,7 +160,9 @@ void add_why(CLI::App& app, int& exit_status) {
       ->type_name("P");
   command->add_flag("--json{-}", w->outputs.json,
                     "As one JSON document on standard output, or in FILE with --json=FILE");
-  command->add_option("--html", w->outputs.html, "As a page that needs no network")->type_name("FILE");
+  command->add_option("--html", w->outputs.html, "As a page that needs no network")
+      ->check(not_empty())
+      ->type_name("FILE");
   w->view.add_options(*command, nullptr);
   command->footer(
       "Where the request's time went, beside the median of other requests of the trace, and what it spent more on.\n"

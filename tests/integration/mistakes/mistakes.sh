@@ -90,7 +90,20 @@ mistake 125 'is the file that is read' 'choose another name' "$command" convert 
 mistake 125 '"html" compresses nothing' 'leave .gz out' "$command" convert t.jsonl -o t.html.gz
 mistake 125 'not compressed' 'leave .gz out' "$command" report t.jsonl --json=t.json.gz
 mistake 125 'the page'"'"'s name' 'ends in .html' "$command" report t.jsonl --html t.jsonl
+mistake 125 'the page'"'"'s name' 'ends in .html' "$command" report t.jsonl --html t.htm
 mistake 125 'text.txt is a file' 'give a folder' "$command" report t.jsonl --csv text.txt
+mistake 125 '--csv -' 'give a folder' "$command" report t.jsonl --csv -
+for option in '--csv' '--html'; do
+  mistake 125 "$option: " 'is empty' "$command" report t.jsonl $option ''
+done
+mistake 125 '--html: ' 'is empty' "$command" why t.jsonl --html ''
+# Before the trace is read: it has a complaint, which is not what is said.
+for words in 'report torn.jsonl --json=' 'report torn.jsonl --html ' 'why torn.jsonl --json=' 'diff torn.jsonl t.jsonl --json='; do
+  # shellcheck disable=SC2086
+  mistake 125 'there is no folder missing' 'mkdir -p' "$command" ${words}missing/t.html
+  ! grep -q torn.jsonl err.txt || fail "$words: $(head -c 600 err.txt)"
+done
+mistake 125 '--json=folder is a directory' 'name a file in it' "$command" report t.jsonl --json=folder
 for words in 'report t.jsonl' 'report --json t.jsonl' 'why t.jsonl' 'diff t.jsonl t.jsonl' 'convert t.jsonl -o jsonl:-' \
   'doctor' 'completion bash' '--help' 'run --help' '--version'; do
   # shellcheck disable=SC2086
@@ -127,6 +140,7 @@ mistake 125 'unknown sink "prefetto"' 'did you mean "perfetto"?' "$command" run 
 mistake 125 '"ascii;jsonl"' 'separated by commas' "$command" run --sink 'ascii;jsonl' "$program"
 mistake 125 'standard output is another sink' 'give this one a file' "$command" run --sink calls:- --sink jsonl:- "$program"
 mistake 125 'there is no folder' 'mkdir -p' "$command" run --sink jsonl:missing/t.jsonl "$program"
+mistake 125 'is a directory' 'name a file in it' "$command" run --sink jsonl:folder "$program"
 mistake 125 '--kernel' 'give --method ebpf' "$command" run --kernel "$program"
 mistake 0 'nothing was traced' 'used CUDA' "$command" run true
 mistake 0 'CUTRACE_KIND' 'did you mean CUTRACE_KINDS?' env CUTRACE_KIND=kernel "$command" run true
