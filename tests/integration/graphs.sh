@@ -31,5 +31,9 @@ refuse() { # <variable=value> <what the message names>
   [[ $said == *"$2"*"runs untraced"* ]] || { echo "FAILED: $1: said '$said'"; failed=1; }
 }
 refuse CUTRACE_GRAPHS=whole 'CUTRACE_GRAPHS="whole" cannot be used; accepted: node'
+# Neither "these alone" nor "what is usual, with changes".
+for kinds in kernel,+sync +sync,kernel -memcpy,sync; do
+  refuse CUTRACE_KINDS=$kinds "CUTRACE_KINDS=\"$kinds\" cannot be used; accepted: "
+done
 refuse CUTRACE_KINDS=kernels 'CUTRACE_KINDS="kernels" cannot be used; accepted: a list of kernel'
 exit $failed

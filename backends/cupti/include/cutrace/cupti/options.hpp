@@ -64,15 +64,16 @@ struct options {
 
   /// A list as CUTRACE_KINDS holds. @throws config_error
   void set_kinds(const std::string& list) {
-    unsigned chosen = list[0] == '+' || list[0] == '-' ? groups : 0;
+    const bool changes = list[0] == '+' || list[0] == '-';
+    unsigned chosen = changes ? groups : 0;
     for (std::size_t at = 0; at <= list.size();) {
       const std::size_t comma = list.find(',', at);
       const std::size_t end = comma == std::string::npos ? list.size() : comma;
       std::string word = list.substr(at, end - at);
-      const bool takes_away = !word.empty() && word[0] == '-';
-      if (!word.empty() && (word[0] == '+' || word[0] == '-')) word.erase(0, 1);
+      const bool takes_away = word[0] == '-', has_sign = takes_away || word[0] == '+';
+      if (has_sign) word.erase(0, 1);
       const unsigned bit = bit_of(word);
-      if (bit == 0) reject("CUTRACE_KINDS", list, accepted_kinds);
+      if (bit == 0 || has_sign != changes) reject("CUTRACE_KINDS", list, accepted_kinds);
       chosen = takes_away ? chosen & ~bit : chosen | bit;
       at = end + 1;
     }
@@ -87,7 +88,7 @@ struct options {
                                                             "environment", "latency", "unified", "runtime"};
   static constexpr const char* accepted_kinds =
       "a list of kernel, memcpy, memset, overhead (these are usual), sync, memory, jit, event, environment, latency, "
-      "unified, runtime; with + or - before the first one it changes what is usual";
+      "unified, runtime; with + or - before each it changes what is usual";
 
   static unsigned bit_of(const std::string& word) noexcept {
     for (unsigned i = 0; i < record_group_count; ++i)
