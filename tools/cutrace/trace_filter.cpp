@@ -243,7 +243,7 @@ std::string filter_sink::what_exists() const {
     const std::int64_t zero = first_ns_ == std::numeric_limits<std::int64_t>::max() ? 0 : first_ns_;
     add("times from " + seconds_text(begin_ns_ - zero) + " to " + seconds_text(last_ns_ - zero));
   }
-  return s;
+  return s.empty() ? "no events" : s;
 }
 
 int chosen_outcome::status_or_nothing(int status) const {

@@ -3,8 +3,10 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 
 #include "cutrace/exit_status.hpp"
 #include "cutrace/invoking_user.hpp"
@@ -65,6 +67,10 @@ void print_complaints(const cutrace_reading::outcome& o) {
 
 void prepare_to_read(const std::vector<std::string>& files) {
   give_up_rights_to_read(files);
+  // A name that is mistyped shows before the files in front of it are read.
+  for (const std::string& file : files)
+    if (file != "-" && ::access(file.c_str(), R_OK) != 0)
+      throw usage_error("cannot read \"" + file + "\": " + std::strerror(errno));
   limit_memory();
 }
 

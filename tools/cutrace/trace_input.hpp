@@ -10,7 +10,7 @@
 namespace cutrace_tool {
 
 /// First in each command that reads traces, before it opens anything: sets the user (invoking_user.hpp) and the limit
-/// of memory (memory_limit.hpp). @throws usage_error
+/// of memory (memory_limit.hpp). @throws usage_error, also for a file that cannot be opened
 void prepare_to_read(const std::vector<std::string>& files);
 
 /// Reads, and prints what could not be read. @throws usage_error where nothing could

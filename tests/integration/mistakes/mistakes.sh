@@ -14,6 +14,7 @@ CUTRACE_BACKEND=none CUTRACE_SINKS='jsonl:t.jsonl,chrome:c.json,jsonl:z.jsonl.gz
   { cat err.txt; exit 1; }
 : >empty.jsonl
 : >text.txt
+echo '[]' >nothing.json
 echo 'this is no trace' >notes.md
 head -c 400 t.jsonl >torn.jsonl
 head -c 300 z.jsonl.gz >torn.jsonl.gz
@@ -70,6 +71,11 @@ mistake 125 '--output is required' 'cutrace COMMAND --help' "$command" convert t
 
 # Files that are read.
 mistake 125 'cannot read "t.json"' 'No such file' "$command" report t.json
+for words in 'diff torn.jsonl' 'report torn.jsonl' 'merge -o m.jsonl torn.jsonl' 'convert -o x.jsonl torn.jsonl'; do
+  # shellcheck disable=SC2086
+  mistake 125 'cannot read "typo.jsonl"' 'No such file' "$command" $words typo.jsonl
+  ! grep -q torn.jsonl err.txt || fail "$words: read in vain: $(head -c 600 err.txt)"
+done
 mistake 125 'cannot read "folder"' 'name the files in it' "$command" report folder
 mistake 125 '"empty.jsonl" is empty' 'may have ended before its trace began' "$command" report empty.jsonl
 mistake 125 '"notes.md" is no trace' 'cutrace reads its JSONL' "$command" report notes.md
@@ -118,6 +124,7 @@ mistake 125 'none of the' 'the trace has stages decode, prefill' "$command" repo
 [ ! -s out.txt ] || fail "a report of nothing on standard output: $(head -c 300 out.txt)"
 mistake 125 'none of the' 'the trace has requests 42, 43' "$command" report t.jsonl --request 44
 mistake 125 'none of the' 'the trace has no devices' "$command" cut t.jsonl -o x.jsonl --device 7
+mistake 125 'none of the' 'the trace has no events' "$command" report nothing.json --from 1s
 mistake 125 'none of the' 'the trace has times from 0' "$command" report t.jsonl --from 90s
 mistake 125 '--from 10 is no time' 'write it as 1.5s' "$command" cut t.jsonl -o x.jsonl --from 10
 mistake 125 '--from 2s is not before --to 1s' '--from' "$command" cut t.jsonl -o x.jsonl --from 2s --to 1s
