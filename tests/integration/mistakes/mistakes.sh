@@ -144,6 +144,7 @@ mistake 125 '--name="a/b"' '--out names the folder' "$command" run --name a/b "$
 mistake 125 '--duration="5"' '"10s"' "$command" run --duration 5 "$program"
 mistake 125 '--start-after="soon"' '"10s"' "$command" run --start-after soon "$program"
 mistake 125 'unknown sink "prefetto"' 'did you mean "perfetto"?' "$command" run --sink prefetto "$program"
+mistake 125 'unknown sink "t.jsonl"' 'as in jsonl:FILE' "$command" run --sink t.jsonl "$program"
 mistake 125 '"ascii;jsonl"' 'separated by commas' "$command" run --sink 'ascii;jsonl' "$program"
 mistake 125 'standard output is another sink' 'give this one a file' "$command" run --sink calls:- --sink jsonl:- "$program"
 mistake 125 'there is no folder' 'mkdir -p' "$command" run --sink jsonl:missing/t.jsonl "$program"
