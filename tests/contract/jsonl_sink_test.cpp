@@ -294,4 +294,32 @@ TEST_CASE("jsonl: what the paired form keeps back counts for the limits of the f
   }
 }
 
+TEST_CASE("jsonl: a part describes the newest threads of a program that starts them without end") {
+  const temporary_folder folder;
+  cutrace::jsonl_options options;
+  options.file.rotate_bytes = 1 << 20;
+  cutrace::jsonl_sink sink(folder.file("t.jsonl"), options);
+  sink.open(sample::info());
+  const auto describe = [&](cutrace::event_kind kind, const std::string& name, std::uint32_t number) {
+    cutrace::event e = sample::base(kind, name.c_str(), 0, 0, number);
+    if (kind == cutrace::event_kind::device) e.device = number;
+    sink.write({&e, 1});
+  };
+  for (std::uint32_t i = 1; i <= 5000; ++i) {
+    describe(cutrace::event_kind::thread, "thread " + std::to_string(i) + " of many", i);
+    if (i == 500) describe(cutrace::event_kind::device, "a late GPU", 3);
+  }
+  describe(cutrace::event_kind::device, "a later GPU", 4);
+  for (std::int64_t i = 0; i < 10000; ++i) {
+    const cutrace::event e = sample::stage("short", 10 * i, 10 * i + 5, static_cast<std::uint64_t>(i + 1));
+    sink.write({&e, 1});
+  }
+  sink.close(sample::summary(0));
+  const std::string part = content_of(folder.file("t.0002.jsonl"));
+  for (const char* name : {"thread 1 of many", "thread 200 of many", "thread 4000 of many", "thread 5000 of many",
+                           "a late GPU", "a later GPU"})
+    CHECK_MESSAGE(part.find('"' + std::string(name) + '"') != std::string::npos, std::string(name));
+  CHECK(part.find("\"thread 300 of many\"") == std::string::npos);
+}
+
 }  // namespace jsonl_sink_test

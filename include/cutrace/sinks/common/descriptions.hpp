@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cutrace/config.hpp>
 #include <cutrace/event.hpp>
+#include <deque>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -24,26 +25,40 @@ class kept_descriptions {
            e.kind == event_kind::context || e.kind == event_kind::stream;
   }
 
-  /// Keeps the form of `e`, which is a description; a later one of the same thing takes its place.
+  /// Keeps the form of `e`, which is a description; a later one of the same thing takes its place. Where there are too
+  /// many, a new one takes the place of the thread that came first, since a program may start threads without end.
   void add(const event& e, Form form) {
-    const auto known = places_.find(key_of(e));
+    const key of = key_of(e);
+    const auto known = places_.find(of);
     if (known != places_.end()) {
       kept_[known->second] = std::move(form);
-    } else if (kept_.size() < limit) {
-      places_.emplace(key_of(e), kept_.size());
-      kept_.push_back(std::move(form));
+      return;
     }
+    std::size_t place = kept_.size();
+    if (place < limit) {
+      kept_.push_back(std::move(form));
+    } else {
+      if (threads_.empty()) return;
+      place = threads_.front().second;
+      places_.erase(threads_.front().first);
+      threads_.pop_front();
+      kept_[place] = std::move(form);
+    }
+    places_.emplace(of, place);
+    // The first ones are those of the program's own beginning, which may live as long as it does.
+    if (e.kind == event_kind::thread && place >= lasting) threads_.emplace_back(of, place);
   }
 
-  /// In the order in which they first came.
+  /// In the order in which they first came, but for those that took the place of a thread.
   const std::vector<Form>& all() const noexcept { return kept_; }
 
  private:
-  static constexpr std::size_t limit = 4096;
+  static constexpr std::size_t limit = 4096, lasting = 256;
   using key = std::tuple<event_kind, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t, std::uint64_t>;
   static key key_of(const event& e) { return key(e.kind, e.process_id, e.thread_id, e.device, e.context, e.stream); }
 
   std::map<key, std::size_t> places_;
+  std::deque<std::pair<key, std::size_t>> threads_;  ///< whose places may be taken, with them
   std::vector<Form> kept_;
 };
 
