@@ -55,9 +55,10 @@ TEST_CASE("sink specs: paths and options reach the sink") {
 
 TEST_CASE("sink specs: messages name the option, the word and what is accepted") {
   CHECK(message_of("null,jsnl:t") ==
-        "CUTRACE_SINKS: \"jsnl:t\": unknown sink \"jsnl\" (did you mean \"jsonl\"?); accepted: ascii, calls, chrome, "
+        "CUTRACE_SINKS: \"jsnl:t\": unknown sink \"jsnl\" (did you mean \"jsonl\"?); a file stands behind a colon, as "
+        "in jsonl:FILE; accepted: ascii, calls, chrome, "
         "html, jsonl, null, "
-        "perfetto, prometheus; a file stands behind a colon, as in jsonl:FILE");
+        "perfetto, prometheus");
   CHECK(message_of("null,,calls") == "CUTRACE_SINKS: \"null,,calls\": a sink's name is missing");
   CHECK(message_of("jsonl:") == "CUTRACE_SINKS: \"jsonl:\": a path must follow the colon");
   CHECK(message_of("null:file") == "CUTRACE_SINKS: \"null:file\": \"null\" takes no path");

@@ -99,7 +99,7 @@ CUTRACE_NOINLINE inline std::unique_ptr<sink> make_sink(std::string_view option,
     const std::string_view meant = registry.nearest(spec.name());
     spec.fail("unknown sink \"" + spec.name() + "\"" +
               (meant.empty() ? std::string() : " (did you mean \"" + std::string(meant) + "\"?)") +
-              "; accepted: " + registry.names() + "; a file stands behind a colon, as in jsonl:FILE");
+              "; a file stands behind a colon, as in jsonl:FILE; accepted: " + registry.names());
   }
   if (spec.path() == "-" || spec.path() == "/dev/stdout") {
     if (on_stdout) spec.fail("standard output is another sink's already; give this one a file");
