@@ -136,6 +136,19 @@ TEST_CASE("a call that a driver call makes inside is no further wait, launch or 
   CHECK(s.numbers().driver_allocation_bytes == 4096);
 }
 
+TEST_CASE("allocating calls whose sizes a file does not keep count, questions about allocations do not") {
+  summary s;
+  for (const char* name : {"cuMemAlloc_v2", "cuMemAllocAsync", "cuMemCreate", "cuMemGetAllocationGranularity",
+                           "cuMemRetainAllocationHandle", "cuMemFree_v2"})
+    s.add(sample::api(name, 0, 1, 1));
+  event sized = sample::api("cuMemAlloc_v2", 0, 1, 1);
+  sized.api.bytes = 4096;
+  s.add(sized);
+  CHECK(s.numbers().driver_allocation_calls == 1);
+  CHECK(s.numbers().driver_allocation_bytes == 4096);
+  CHECK(s.numbers().driver_unsized_allocation_calls == 3);
+}
+
 TEST_CASE("not ready is an answer, an error is a failure") {
   summary s;
   event query = sample::api("cuStreamQuery", 0, 1, 1), failed = sample::api("cuMemAlloc", 0, 1, 2);

@@ -302,6 +302,15 @@ TEST_CASE("nothing but losses: the first lines say so, the last ones say why") {
   CHECK_FALSE(has(text, "nothing lost"));
 }
 
+TEST_CASE("allocating calls are seen in traces that do not keep their sizes, too") {
+  event sized = sample::api("cuMemAlloc", 0, 10, 1);
+  sized.api.bytes = 4096;
+  const event unsized = sample::api("cuMemAlloc", 20, 30, 2);
+  CHECK(has(report({unsized}, ended(100, 1)), "allocating calls 1 of unknown size; peak unknown"));
+  CHECK(has(report({sized}, ended(100, 1)), "allocating calls 1 (4.00 KiB); peak unknown"));
+  CHECK(has(report({sized, unsized}, ended(100, 2)), "allocating calls 1 (4.00 KiB) and 1 of unknown size; peak"));
+}
+
 TEST_CASE("launches without any GPU record are said loudly") {
   const std::string missing = "launches were seen, but not one GPU record";
   CHECK(has(report({sample::api("cuLaunchKernel", 0, 10, 1)}, ended(100, 1)), missing));

@@ -81,10 +81,12 @@ inline category category_of_call(text name, copy_direction direction = copy_dire
 inline bool is_asynchronous_call(text name) noexcept {
   return std::string_view(name.data, name.size).find("Async") != std::string_view::npos;
 }
-/// Whether a call allocates memory of any kind. `api.bytes` of such a call is the size of the allocation.
+/// Whether a call allocates memory of any kind. `api.bytes` of such a call is the size of the allocation, 0 where that
+/// is not known. Functions with "Allocation" in their names ask about one.
 inline bool allocates_memory(text name) noexcept {
   const std::string_view function(name.data, name.size);
-  return function.find("lloc") != std::string_view::npos || function.find("MemCreate") != std::string_view::npos;
+  const auto has = [&](const char* part) { return function.find(part) != std::string_view::npos; };
+  return (has("lloc") && !has("Allocation")) || has("MemCreate");
 }
 
 /// The arrow that viewers draw between a call and GPU work.

@@ -49,6 +49,7 @@ struct trace_numbers {
   bool live_approximate = false;  ///< more allocations alive than the bounds hold: frees of some are not known
   std::uint64_t driver_allocation_calls = 0, runtime_allocation_calls = 0;  ///< calls that name their bytes
   std::uint64_t driver_allocation_bytes = 0, runtime_allocation_bytes = 0;
+  std::uint64_t driver_unsized_allocation_calls = 0, runtime_unsized_allocation_calls = 0;  ///< that do not
   std::uint64_t sync_calls = 0,
                 sync_ns = 0;  ///< calls that wait, of the API with more waiting time; summed over threads
   std::uint64_t stages = 0, marks = 0, gpu_operations = 0;
@@ -119,7 +120,10 @@ class summary {
     if (call_failed(e)) ++numbers_.failed_calls;
     if (e.api.enclosing != 0) return;  // a part of the call around it
     if (c == category::kernel) ++(runtime ? numbers_.runtime_launches : numbers_.driver_launches);
-    if (c == category::memory && e.api.bytes > 0 && e.api.result == 0 && allocates_memory(e.name)) {
+    const bool allocates = c == category::memory && e.api.result == 0 && allocates_memory(e.name);
+    if (allocates && e.api.bytes == 0) {
+      ++(runtime ? numbers_.runtime_unsized_allocation_calls : numbers_.driver_unsized_allocation_calls);
+    } else if (allocates) {
       ++(runtime ? numbers_.runtime_allocation_calls : numbers_.driver_allocation_calls);
       (runtime ? numbers_.runtime_allocation_bytes : numbers_.driver_allocation_bytes) += e.api.bytes;
     }

@@ -466,12 +466,20 @@ class numbers_section {
       if (n_.host.allocations + n_.host.frees > 0) total("", "host:   ", n_.host);
       return;
     }
-    const bool runtime = n_.runtime_allocation_bytes > n_.driver_allocation_bytes;
+    const std::uint64_t unsized_calls[] = {n_.driver_unsized_allocation_calls, n_.runtime_unsized_allocation_calls};
+    const bool runtime = n_.runtime_allocation_bytes != n_.driver_allocation_bytes
+                             ? n_.runtime_allocation_bytes > n_.driver_allocation_bytes
+                             : unsized_calls[1] > unsized_calls[0];
     const std::uint64_t calls = runtime ? n_.runtime_allocation_calls : n_.driver_allocation_calls;
-    if (calls == 0) return row("memory", {"no allocation seen"});
-    row("memory", {"allocating calls ", count(calls), " (",
-                   bytes(runtime ? n_.runtime_allocation_bytes : n_.driver_allocation_bytes),
-                   "); peak unknown (no memory records)"});
+    const std::uint64_t unsized = unsized_calls[runtime];
+    if (calls + unsized == 0) return row("memory", {"no allocation seen"});
+    std::string text = joined({"  ", {"memory", -10}, "allocating calls "});
+    if (calls != 0)
+      append(text,
+             {count(calls), " (", bytes(runtime ? n_.runtime_allocation_bytes : n_.driver_allocation_bytes), ")"});
+    if (unsized != 0) append(text, {calls != 0 ? " and " : "", count(unsized), " of unknown size"});
+    append(text, {"; peak unknown (no memory records)"});
+    out_.paragraph(text, 12);
   }
   CUTRACE_NOINLINE void copies() {
     bool any = false;
