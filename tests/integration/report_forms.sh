@@ -167,7 +167,7 @@ expect 125 'ends in .html' "$command" report --html t.jsonl t.jsonl
 expect 125 'is the file that is read' "$command" report t.jsonl --json=t.jsonl
 expect 125 'is a file' "$command" report t.jsonl --csv t.jsonl
 expect 125 'files is required' "$command" report --csv t.jsonl
-expect 125 'No such file' "$command" report t.jsonl --json=missing/r.json
+expect 125 'there is no folder missing' "$command" report t.jsonl --json=missing/r.json
 expect 125 'cannot both' "$command" report t.jsonl --json --html -
 head -c 100000 t.jsonl >cut.jsonl
 expect 4 'no footer' "$command" report cut.jsonl --json
