@@ -196,6 +196,31 @@ TEST_CASE("prometheus: times of tokens from marks") {
   CHECK(page.value("cutrace_requests_total") == 2);
 }
 
+TEST_CASE("prometheus: an id that is used again behind request_end is another request's") {
+  static const cutrace::request_ref id[] = {sample::request_id(1)};
+  const std::int64_t ms = 1000000;
+  std::vector<cutrace::event> all;
+  const auto mark = [&](const char* name, std::int64_t at) {
+    all.push_back(with_requests(sample::mark(name, at * ms), id, 1));
+  };
+  mark("request_begin", 5);
+  mark("request_end", 100);  // cancelled
+  mark("request_begin", 1000);
+  mark("request_begin", 1001);
+  mark("token", 1020);
+  mark("token", 1030);
+  mark("request_end", 1031);
+  mark("request_begin", 3000);
+  mark("token", 3040);
+  mark("request_end", 3041);
+  const document page = page_of(all);
+  CHECK(page.value("cutrace_time_to_first_token_seconds_count") == 2);
+  CHECK(page.value("cutrace_time_to_first_token_seconds_sum") == doctest::Approx(0.020 + 0.040));
+  CHECK(page.value("cutrace_inter_token_seconds_count") == 1);
+  CHECK(page.value("cutrace_tokens_total") == 3);
+  CHECK(page.value("cutrace_requests_total") == 3);
+}
+
 TEST_CASE("prometheus: a replay of a graph has one launch delay, and each of its nodes is a kernel") {
   std::vector<cutrace::event> all;
   for (int i = 0; i < 5; ++i) {

@@ -766,6 +766,29 @@ TEST_CASE("analysis.trace: a request that several threads or ranks mark as begun
   CHECK(found.first_token.longest_ns == 50);
 }
 
+TEST_CASE("analysis.trace: a begin behind request_end is that of another request with the same id") {
+  trace_analysis a;
+  const request_ref r = sample::request_id(1);
+  const auto add = [&](const char* name, std::int64_t at) {
+    a.add(sample::in_stage(sample::mark(name, at), "", 0, &r, 1));
+  };
+  add("request_begin", 100);
+  add("request_begin", 110);
+  add("request_end", 200);  // cancelled
+  add("request_begin", 1000);
+  for (const std::int64_t at : {1050, 1070}) add("token", at);
+  add("request_end", 1075);
+  add("request_begin", 2000);
+  for (const std::int64_t at : {2010, 2050}) add("token", at);
+  const inference_report found = a.finish().inference;
+  CHECK(found.tokens == 4);
+  REQUIRE(found.first_token.count() == 2);
+  CHECK(found.first_token.longest_ns == 50);
+  REQUIRE(found.between_tokens.count() == 2);
+  CHECK(found.between_tokens.longest_ns == 40);
+  CHECK(found.per_output_token.longest_ns == 40);
+}
+
 TEST_CASE("analysis.trace: of a trace of windows, only token times that were recorded as a whole are counted") {
   const auto tokens_in = [](const std::vector<interval>& windows) {
     trace_analysis a;

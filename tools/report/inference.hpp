@@ -95,30 +95,42 @@ class inference_marks {
     if (e.kind != event_kind::mark || e.request_count == 0) return;
     const std::string_view name(e.name.data, e.name.size);
     const bool begin = is_request_begin(name), token = is_token(name);
-    if (!begin && !token) return;
+    if (!begin && !token && !is_request_end(name)) return;
     const std::int64_t at_ns = time_of(e.start_ns);
     for (std::uint32_t i = 0; i < e.request_count; ++i) {
-      token_times& t = of_[e.requests[i].id];
+      if (!begin && !token) {
+        const auto found = of_.find(e.requests[i].id);
+        if (found != of_.end()) found->second.end(at_ns);
+        continue;
+      }
+      marked_times& t = of_[e.requests[i].id];
       if (begin) {
+        if (t.is_over(at_ns)) {
+          earlier_.push_back(t);
+          t = {};
+        }
         t.begin(at_ns);
         continue;
       }
-      if (t.tokens == 0 && name == "first_token") first_named_.insert(e.requests[i].id);
+      if (t.tokens == 0) t.first_named = name == "first_token";
       at_.push_back({at_ns, t.token(at_ns)});
     }
   }
+  struct marked_times : token_times {
+    bool first_named = false;  ///< its first token in the trace has the mark first_token
+  };
   struct token_mark {
     std::int64_t at_ns, gap_ns;  ///< gap_ns: since the request's previous token; -1: see token_times::token
   };
-  /// By request id.
-  const detail::seeded_map<std::uint64_t, token_times>& requests() const noexcept { return of_; }
-  /// Whether the request's first token in the trace has the mark first_token.
-  bool first_is_named(std::uint64_t request) const { return first_named_.count(request) != 0; }
+  /// By request id: of several requests with one id, the last.
+  const detail::seeded_map<std::uint64_t, marked_times>& requests() const noexcept { return of_; }
+  /// Requests that were marked as ended before another one of their id began.
+  const std::vector<marked_times>& earlier() const noexcept { return earlier_; }
   const std::vector<token_mark>& tokens() const noexcept { return at_; }
 
  private:
-  detail::seeded_map<std::uint64_t, token_times> of_;
-  detail::seeded_set<std::uint64_t> first_named_;
+  detail::seeded_map<std::uint64_t, marked_times> of_;
+  std::vector<marked_times> earlier_;
   std::vector<token_mark> at_;
 };
 
@@ -251,7 +263,8 @@ class inference_finder {
       }
       r_.tokens = marks_.tokens().size();
       for (const auto& [id, times] : marks_.requests())
-        if (in_stages.count(id) == 0) add_times(id, times, false);
+        if (in_stages.count(id) == 0) add_times(times, false);
+      for (const inference_marks::marked_times& times : marks_.earlier()) add_times(times, false);
     }
     if (all.empty()) return;
     const std::size_t step = (all.size() + accounts_limit - 1) / accounts_limit;
@@ -305,7 +318,7 @@ class inference_finder {
 
   void tokens_of(const request_index& index, std::uint32_t request) {
     const stage_log& all = log_.stages();
-    token_times times;
+    inference_marks::marked_times times;
     if (r_.by_marks) {
       const auto found = marks_.requests().find(all.request_ids()[request]);
       if (found != marks_.requests().end()) times = found->second;
@@ -345,15 +358,15 @@ class inference_finder {
       for (const interval v : merged(std::move(queued))) ns += v.length_ns();
       r_.queue.add(ns);
     }
-    add_times(all.request_ids()[request], times, first_ns != INT64_MAX);
+    add_times(times, first_ns != INT64_MAX);
   }
 
   /// @param prefilled a prefill stage of the request has ended
-  void add_times(std::uint64_t request, const token_times& times, bool prefilled) {
+  void add_times(const inference_marks::marked_times& times, bool prefilled) {
     if (times.tokens == 0) return;
     // By names a prefill ends with the first token; what lacks it was decoding when the trace began, or was paused.
     // With marks, a trace of several windows may lack the begin of a request, or its first token.
-    const bool marked = log_.pieces() == 0 || (times.begin_marked && marks_.first_is_named(request));
+    const bool marked = log_.pieces() == 0 || (times.begin_marked && times.first_named);
     const bool seen = (r_.by_marks ? marked : prefilled) && whole({times.begin_ns, times.first_ns});
     if (seen && times.to_first_ns() >= 0) r_.first_token.add(times.to_first_ns());
     if (times.tokens > 1 && whole({times.first_ns, times.last_ns}))

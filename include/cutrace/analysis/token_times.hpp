@@ -16,11 +16,13 @@ CUTRACE_BEGIN_NAMESPACE
 namespace analysis {
 
 inline bool is_request_begin(std::string_view mark) noexcept { return mark == "request_begin"; }
+inline bool is_request_end(std::string_view mark) noexcept { return mark == "request_end"; }
 inline bool is_token(std::string_view mark) noexcept { return mark == "token" || mark == "first_token"; }
 
 /// One request: when it began, and when its tokens came. In ns of trace time.
 struct token_times {
   std::int64_t begin_ns = INT64_MAX;
+  std::int64_t ended_ns = INT64_MAX;  ///< its last mark of an end; INT64_MAX: it has none
   std::int64_t first_ns = 0, last_ns = 0;
   std::uint64_t tokens = 0;
   bool begin_marked = false;
@@ -34,6 +36,9 @@ struct token_times {
     begin_ns = begin_marked ? std::min(begin_ns, at_ns) : at_ns;
     begin_marked = true;
   }
+  void end(std::int64_t at_ns) noexcept { ended_ns = ended_ns == INT64_MAX ? at_ns : std::max(ended_ns, at_ns); }
+  /// Whether a mark of a begin at `at_ns` is that of another request, which has the same id.
+  bool is_over(std::int64_t at_ns) const noexcept { return at_ns > ended_ns; }
   /// ns since the token before; -1 for the first token, and for one that came late: the time around it was reported as
   /// one interval already.
   std::int64_t token(std::int64_t at_ns) noexcept {

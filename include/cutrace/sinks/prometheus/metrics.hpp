@@ -39,10 +39,15 @@ class request_table {
   void add_mark(const event& e, std::uint64_t now_ns) {
     const std::string_view name(e.name.data, e.name.size);
     const bool begin = analysis::is_request_begin(name), token = analysis::is_token(name);
-    if (!begin && !token) return;
+    if (!begin && !token && !analysis::is_request_end(name)) return;
     for (std::uint32_t i = 0; i < e.request_count; ++i) {
+      if (!begin && !token) {
+        end(e.requests[i].id, e.start_ns);
+        continue;
+      }
       state& s = of(e.requests[i].id, now_ns);
       if (begin) {
+        if (s.times.is_over(e.start_ns)) start_anew(s, now_ns);
         s.times.begin(e.start_ns);
       } else {
         take_token(s, e.start_ns, now_ns);
@@ -92,6 +97,17 @@ class request_table {
     state& s = requests_[id];
     s.heard_ns = now_ns;
     return s;
+  }
+
+  void end(std::uint64_t id, std::int64_t at_ns) {
+    const auto found = requests_.find(id);
+    if (found != requests_.end()) found->second.times.end(at_ns);
+  }
+  void start_anew(state& s, std::uint64_t now_ns) {
+    if (s.first_waits) observe_first(s);
+    ++requests;
+    s = {};
+    s.heard_ns = now_ns;
   }
 
   void take_token(state& s, std::int64_t at_ns, std::uint64_t now_ns) {
