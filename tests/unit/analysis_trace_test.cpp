@@ -730,6 +730,27 @@ TEST_CASE(
   CHECK(tokens_in("generate", false).tokens == 4);
 }
 
+TEST_CASE("analysis.trace: by names of stages, a decode stage that looks something up in the prompt is a token") {
+  trace_analysis a;
+  const request_ref request = sample::request_id(5);
+  std::uint64_t id = 0;
+  const auto add = [&](const char* name, std::int64_t start, std::int64_t end, std::uint64_t parent) {
+    event e = sample::stage(name, start, end, ++id);
+    e.stage.parent = parent;
+    a.add(sample::in_stage(e, name, id, &request, 1));
+  };
+  add("prefill", 0, 100, 0);
+  for (std::int64_t at = 200; at < 600; at += 100) {
+    add("prompt_lookup", at + 10, at + 20, id + 2);
+    add("decode", at, at + 50, 0);
+  }
+  const inference_report r = a.finish().inference;
+  CHECK(r.tokens == 5);
+  REQUIRE(r.first_token.count() == 1);
+  CHECK(r.first_token.longest_ns == 100);
+  CHECK(r.per_output_token.longest_ns == (550 - 100) / 4);
+}
+
 TEST_CASE("analysis.trace: a request of marks alone has the times of its tokens, beside one that has a stage, too") {
   trace_analysis a;
   for (const std::uint64_t id : {1u, 2u}) {

@@ -280,15 +280,17 @@ class inference_finder {
   }
 
   /// What the stages of a request bring, in the order of `mine`. A stage called "generate" is a decode stage where none
-  /// is called "decode". One around a prefill stage is the whole request and brings no token, nor does a stage within
-  /// one that does.
+  /// is called "decode". One around a prefill stage is the whole request and brings no token, unless it follows on an
+  /// earlier prefill stage and has no decode stage in it: a step that looks something up in the prompt. A stage within
+  /// one that brings a token is a part of it.
   /// With marks of tokens, only what a queue is matters.
   template <class Instances>
   std::vector<role> roles_of(const Instances& mine) {
+    const stage_log& all = log_.stages();
     std::vector<role> roles;
     bool decodes = false;
     for (const std::uint32_t n : mine) {
-      roles.push_back(role_of(log_.stages()[n].name));
+      roles.push_back(role_of(all[n].name));
       decodes = decodes || roles.back() == role::decode;
     }
     if (r_.by_marks) return roles;
@@ -298,17 +300,30 @@ class inference_finder {
     const auto for_around = [&](std::uint32_t n, auto&& each) {
       for (int level = 0; level < 64 && (n = parents_[n]) != stage_log::none; ++level) {
         const auto at = std::lower_bound(mine.begin(), mine.end(), n);
-        if (at != mine.end() && *at == n) each(roles[static_cast<std::size_t>(at - mine.begin())]);
+        if (at != mine.end() && *at == n) each(static_cast<std::size_t>(at - mine.begin()));
       }
     };
+    std::vector<bool> around_prefill(roles.size()), around_decode(roles.size());
+    std::int64_t prefilled_ns = INT64_MAX;
     std::size_t i = 0;
-    for (const std::uint32_t n : mine)
-      if (roles[i++] == role::prefill) for_around(n, [](role& r) { r = r == role::decode ? role::none : r; });
+    for (const std::uint32_t n : mine) {
+      const role is = roles[i++];
+      if (!brings_token(is)) continue;
+      if (is == role::prefill && all[n].ended) prefilled_ns = std::min(prefilled_ns, all[n].when.end_ns);
+      for_around(n, [&](std::size_t around) { (is == role::prefill ? around_prefill : around_decode)[around] = true; });
+    }
+    i = 0;
+    for (const std::uint32_t n : mine) {
+      const bool follows = all[n].ended && all[n].when.start_ns >= prefilled_ns;
+      if (roles[i] == role::decode && around_prefill[i] && (around_decode[i] || !follows)) roles[i] = role::none;
+      ++i;
+    }
     std::vector<std::size_t> inside;
     i = 0;
     for (const std::uint32_t n : mine) {
       bool is_part = false;
-      if (brings_token(roles[i])) for_around(n, [&](role r) { is_part = is_part || brings_token(r); });
+      if (brings_token(roles[i]))
+        for_around(n, [&](std::size_t around) { is_part = is_part || brings_token(roles[around]); });
       if (is_part) inside.push_back(i);
       ++i;
     }
