@@ -37,8 +37,11 @@ void refuse_place(const std::string& option, const std::string& path) {
   std::error_code none;
   const fs::path parent = fs::path(path).parent_path();
   if (fs::is_directory(path, none)) throw usage_error(option + " is a directory; name a file in it");
-  if (!parent.empty() && !fs::is_directory(parent, none))
-    throw usage_error(option + ": there is no folder " + parent.string() + "; make it first (mkdir -p)");
+  if (parent.empty() || fs::is_directory(parent, none)) return;
+  if (none == std::errc::permission_denied)
+    throw usage_error(option + ": the folder " + parent.string() + " cannot be entered: Permission denied");
+  if (fs::exists(parent, none)) throw usage_error(option + ": " + parent.string() + " is a file and no folder");
+  throw usage_error(option + ": there is no folder " + parent.string() + "; make it first (mkdir -p)");
 }
 
 void write_whole_file(const std::string& path, const std::string& text) {

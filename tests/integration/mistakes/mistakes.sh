@@ -109,6 +109,12 @@ for words in 'report torn.jsonl --json=' 'report torn.jsonl --html ' 'why torn.j
   mistake 125 'there is no folder missing' 'mkdir -p' "$command" ${words}missing/t.html
   ! grep -q torn.jsonl err.txt || fail "$words: $(head -c 600 err.txt)"
 done
+mistake 125 'text.txt is a file and no folder' '--json=text.txt' "$command" report t.jsonl --json=text.txt/r.json
+if [ "$(id -u)" != 0 ]; then
+  mkdir -m 0 locked
+  mistake 125 'locked/in cannot be entered' 'Permission denied' "$command" report t.jsonl --json=locked/in/r.json
+  chmod 700 locked
+fi
 mistake 125 '--json=folder is a directory' 'name a file in it' "$command" report t.jsonl --json=folder
 for words in 'report t.jsonl' 'report --json t.jsonl' 'why t.jsonl' 'diff t.jsonl t.jsonl' 'convert t.jsonl -o jsonl:-' \
   'doctor' 'completion bash' '--help' 'run --help' '--version'; do
