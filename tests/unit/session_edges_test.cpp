@@ -742,6 +742,36 @@ TEST_CASE("a session without sinks that leaves delivers nothing of the others ah
   CHECK(std::any_of(all.begin(), all.end(), [](const event& e) { return e.kind == event_kind::stage; }));
 }
 
+namespace {
+/// A backend whose records lie in a buffer of its own, which the collector has not read yet.
+struct buffering_backend final : emitting_backend {
+  static inline std::atomic<bool> alive{false};
+  static inline std::atomic<int> read_dead{0}, read{0};
+  buffering_backend() { alive = true; }
+  ~buffering_backend() override { alive = false; }
+  bool stop(std::uint32_t) noexcept override {
+    writer->submit({nullptr, 0, this,
+                    [](const cutrace::activity_buffer&, cutrace::event_emitter&) { ++(alive ? read : read_dead); },
+                    [](const cutrace::activity_buffer&) {}});
+    return true;
+  }
+};
+}  // namespace
+
+TEST_CASE("the buffers of a backend have been read when its session, which has no sinks, has ended beside others") {
+  cutrace::session first(traced::quiet());
+  first.emplace_sink<cutrace::memory_sink>();
+  for (int i = 0; i < 10; ++i) {
+    buffering_backend gpu;
+    cutrace::session second(unheard());
+    second.add_backend(gpu);
+    second.stop();
+  }
+  first.stop();
+  CHECK(buffering_backend::read == 10);
+  CHECK(buffering_backend::read_dead == 0);
+}
+
 TEST_CASE("a session that leaves cuts no window of those that stay") {
   constexpr std::size_t window = static_cast<std::size_t>(event_kind::window);
   cutrace::session first(traced::quiet());

@@ -104,7 +104,8 @@ class collector final : private event_emitter {
     if (thread_.joinable()) thread_.detach();
   }
 
-  /// Delivers all that has come and flushes the sinks. This and the next three functions are actions for `call`.
+  void read_all() { pass(); }  ///< what is delivered in its turn. An action for `call`, as the next four functions
+  /// Delivers all that has come and flushes the sinks.
   CUTRACE_NOINLINE void deliver_all() {
     pass();
     const std::uint64_t now = core_.scale.now_ns();

@@ -3,6 +3,7 @@
 // the begin and end of windows, and the final stop. Callers wait for this thread with a deadline.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cutrace/backend.hpp>
@@ -74,6 +75,12 @@ class backend_pump {
     shared_->changed.notify_all();
   }
 
+  /// Whether a session brought backends along.
+  bool has_backends_of(std::uint64_t session) {
+    std::lock_guard<std::mutex> hold(shared_->mutex);
+    return std::any_of(shared_->backends.begin(), shared_->backends.end(),
+                       [session](const entry& e) { return e.session == session; });
+  }
   /// Stops the backends that a session brought along and forgets them.
   CUTRACE_NOINLINE bool stop_of(std::uint64_t session, std::uint32_t deadline_ms) {
     {

@@ -210,11 +210,16 @@ class trace {
   CUTRACE_NOINLINE void close_session(std::uint64_t session, bool recording_is_over) {
     asked_to_end_ = read_anchor(start_.monotonic_ns);
     const std::uint64_t until_ns = core_.scale.now_ns();
+    const bool had_backends = pump_.has_backends_of(session);
     pump_.stop_of(session, settings_.stop_deadline_ms);
     const auto left = [session](const owned_sink& s) { return s.session == session; };
-    // What a session without sinks has recorded is for the sinks of others, or for those to come: delivered now, ahead
-    // of its turn, it would hold the program up, and make late what ended earlier.
-    if (std::none_of(sinks_.begin(), sinks_.end(), left)) return;
+    if (std::none_of(sinks_.begin(), sinks_.end(), left)) {
+      // What it has recorded is for the sinks of others, or for those to come: delivered now, ahead of its turn, it
+      // would hold the program up, and make late what ended earlier. But the buffers of its backends, which may be
+      // destroyed now, are read.
+      if (had_backends) patiently([this] { collector_->read_all(); });
+      return;
+    }
     begin_delivery();
     const bool at_once = recording_is_over && !others_listen(session);
     pump_.flush(settings_.stop_deadline_ms, at_once);
