@@ -117,7 +117,8 @@ class session {
   /// on, GPU work that has not ended by then is left to them, and counts as lost (unpaired) here. Safe to call twice.
   CUTRACE_LOCAL void stop() noexcept;
 
-  CUTRACE_LOCAL cutrace::stats stats() const noexcept;  ///< of the trace, so far; once stopped, those of the end
+  /// Of the trace, so far; once stopped, those of the end. Zeros for a session that has no trace.
+  CUTRACE_LOCAL cutrace::stats stats() const noexcept;
 
  private:
   CUTRACE_LOCAL void own_sink(sink*);

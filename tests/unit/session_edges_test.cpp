@@ -13,6 +13,7 @@
 #include <cutrace/collect/sink_set.hpp>
 #include <cutrace/cutrace.hpp>
 #include <cutrace/run/backend_registry.hpp>
+#include <cutrace/run/session_call.hpp>
 #include <cutrace/sinks/memory.hpp>
 #include <filesystem>
 #include <fstream>
@@ -1335,6 +1336,34 @@ TEST_CASE("a session whose trace cannot begin with its first sink is not active,
   CHECK_FALSE(trace.active());
   trace.stop();
   CHECK(trace.stats().produced == 0);
+}
+
+TEST_CASE("a session without a trace has no totals of another, neither before its end nor after it") {
+  cutrace::session idle(unheard());
+  cutrace::session other(traced::quiet());
+  other.emplace_sink<cutrace::memory_sink>();
+  { CUTRACE_STAGE("the other's"); }
+  REQUIRE(other.flush());
+  CHECK(other.stats().produced != 0);
+  CHECK(idle.stats().produced == 0);
+  idle.stop();
+  CHECK(idle.stats().produced == 0);
+}
+
+TEST_CASE("a session ends, too, where it asks for no totals, as those of older headers") {
+  cutrace::session first(traced::quiet());
+  first.emplace_sink<cutrace::memory_sink>();
+  const cutrace::session_options o = unheard();
+  cutrace::detail::session_request r{};
+  r.size = sizeof(r);
+  r.operation = cutrace::detail::session_operation::begin;
+  r.options = &o;
+  const cutrace::detail::table* runtime = cutrace::detail::find_runtime();
+  REQUIRE(runtime != nullptr);
+  REQUIRE(runtime->session_call(&r) == 0);
+  r.operation = cutrace::detail::session_operation::end;
+  r.totals = nullptr;
+  CHECK(runtime->session_call(&r) == 0);
 }
 
 TEST_CASE("a trace without a backend names who wanted none: the program, or the environment") {

@@ -285,7 +285,7 @@ class runtime_owner {
           changed_.wait_for(hold, std::chrono::seconds(10), [this] { return !starting_; });
         r.abandoned = find_idle(r.session) == idle_.end();  // an idle session's sinks never were in a trace
         end(r.session);
-        if (r.abandoned) *r.totals = totals();
+        if (r.abandoned && r.totals != nullptr) *r.totals = totals();  // older headers ask for none
         r.abandoned = r.abandoned && (abandoned_ || (trace_ != nullptr && trace_->left_a_sink()));
         return;
       case session_operation::add_sink:
@@ -331,7 +331,7 @@ class runtime_owner {
           throw error("not everything arrived in time");
         return;
       case session_operation::get_stats:
-        if (trace_ != nullptr || find_idle(r.session) == idle_.end()) *r.totals = totals();
+        if (find_idle(r.session) == idle_.end()) *r.totals = totals();
         return;
     }
   }

@@ -15,14 +15,14 @@ namespace detail {
 
 enum class session_operation : std::uint32_t {
   begin,        ///< options -> session
-  end,          ///< session -> totals
+  end,          ///< session -> totals, where there is room for them
   add_sink,     ///< session, sink
   add_backend,  ///< session, backend; the caller has checked that the library versions are equal
   // The following are for the whole runtime, whichever session asks.
   pause,
   resume,
   flush,        ///< timeout_ms
-  get_stats,    ///< -> totals
+  get_stats,    ///< session -> totals; none where the session has no trace
   open_window,  ///< timeout_ms -> in_window: begins a window of sampling (docs/sampling.md)
   close_window,
   flush_unfinished,  ///< timeout_ms; as flush, and takes records of GPU work that has not ended, too
