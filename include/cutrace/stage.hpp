@@ -45,7 +45,7 @@ class scoped_stage {
   struct dynamic {
     explicit dynamic(const char* text) noexcept : name(text) {}
     /// std::string and its like.
-    template <class Text, class = decltype(static_cast<const Text*>(nullptr)->c_str())>
+    template <class Text, class = decltype(static_cast<const char*>(static_cast<const Text*>(nullptr)->c_str()))>
     explicit dynamic(const Text& text) noexcept : name(text.c_str()) {}
     const char* name;
   };

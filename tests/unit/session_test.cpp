@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 namespace session_test {
@@ -131,6 +132,17 @@ TEST_CASE("requests: numbers, texts, batches; inherited by what is nested") {
     for (std::uint32_t i = 0; i < 20; ++i) CHECK(e.requests[i].id == 100 + i);
   }
   check_identity(trace.stats());
+}
+
+TEST_CASE("a run-time name is text of char, by its conversion where c_str() gives something else") {
+  using name = cutrace::scoped_stage::dynamic;
+  struct both {
+    operator const char*() const noexcept { return "narrow"; }
+    const wchar_t* c_str() const noexcept { return L"wide"; }
+  };
+  CHECK(std::string(name(both{}).name) == "narrow");
+  CHECK(std::is_constructible<name, const std::string&>::value);
+  CHECK_FALSE(std::is_constructible<name, const std::wstring&>::value);
 }
 
 TEST_CASE("run-time names and texts of any length and content") {
