@@ -31,11 +31,11 @@ struct session_options {
   std::size_t memory_limit_bytes = 0;                ///< 0: 48 MiB; CUTRACE_MEMORY_LIMIT ("64M")
   overflow_policy overflow = overflow_policy::drop;  ///< CUTRACE_OVERFLOW ("drop", "wait")
   std::uint32_t overflow_wait_us = 1000000;
-  bool emit_nvtx = false;                 ///< stages are NVTX ranges for other tools, too; CUTRACE_NVTX ("1")
-  const char* sample = nullptr;           ///< record in windows: "200ms/20s", "requests"; CUTRACE_SAMPLE
-  bool omit_command_line = false;         ///< the trace has no command line; CUTRACE_COMMAND_LINE ("0")
-  std::uint32_t window_ms = 0;            ///< how long events wait for earlier ones, 0: 500; CUTRACE_WINDOW_MS
-  std::uint32_t flush_period_ms = 0;      ///< how often GPU records are fetched, 0: 100; CUTRACE_FLUSH_PERIOD_MS
+  bool emit_nvtx = false;             ///< stages are NVTX ranges for other tools, too; CUTRACE_NVTX ("1")
+  const char* sample = nullptr;       ///< record in windows: "200ms/20s", "requests"; CUTRACE_SAMPLE
+  bool omit_command_line = false;     ///< the trace has no command line; CUTRACE_COMMAND_LINE ("0")
+  std::uint32_t window_ms = 0;        ///< how long events wait for earlier ones, up to 60000; 0: 500; CUTRACE_WINDOW_MS
+  std::uint32_t flush_period_ms = 0;  ///< how often GPU records are fetched, 0: 100; CUTRACE_FLUSH_PERIOD_MS
   std::uint32_t stop_deadline_ms = 5000;  ///< for each flush of a backend at the end
   std::uint32_t sink_deadline_ms =
       30000;  ///< at the end: a sink that takes longer over one call gets no more events; CUTRACE_SINK_DEADLINE_MS
