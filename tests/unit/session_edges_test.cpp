@@ -3,6 +3,7 @@
 // that the runtime calls and that calls the session back.
 #include <doctest/doctest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -1325,7 +1326,8 @@ TEST_CASE("a session whose trace cannot begin with its first sink is not active,
     rlimit usual{};
     REQUIRE(getrlimit(RLIMIT_AS, &usual) == 0);
     rlimit scarce = usual;
-    scarce.rlim_cur = pages * 4096 + (std::size_t{64} << 20);  // a quarter of what the trace needs
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    scarce.rlim_cur = pages * page + (std::size_t{64} << 20);  // less than the trace needs
     REQUIRE(setrlimit(RLIMIT_AS, &scarce) == 0);
     trace.emplace_sink<cutrace::memory_sink>();
     REQUIRE(setrlimit(RLIMIT_AS, &usual) == 0);
