@@ -774,6 +774,20 @@ TEST_CASE("the buffers of a backend have been read when its session, which has n
   CHECK(buffering_backend::read_dead == 0);
 }
 
+TEST_CASE("what the backends of a session without sinks have reported has been delivered when it has ended") {
+  cutrace::session_options o = traced::quiet();
+  o.window_ms = 60000;
+  cutrace::session first(o);
+  cutrace::memory_sink& sink = first.emplace_sink<cutrace::memory_sink>();
+  emitting_backend gpu;
+  cutrace::session second(unheard());
+  second.add_backend(gpu);
+  gpu.launch("the second's");
+  second.stop();
+  const std::vector<event> early = sink.events();
+  CHECK(std::any_of(early.begin(), early.end(), [](const event& e) { return e.kind == event_kind::kernel; }));
+}
+
 TEST_CASE("a session that leaves cuts no window of those that stay") {
   constexpr std::size_t window = static_cast<std::size_t>(event_kind::window);
   cutrace::session first(traced::quiet());

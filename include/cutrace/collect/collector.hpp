@@ -104,8 +104,7 @@ class collector final : private event_emitter {
     if (thread_.joinable()) thread_.detach();
   }
 
-  void read_all() { pass(); }  ///< what is delivered in its turn. An action for `call`, as the next four functions
-  /// Delivers all that has come and flushes the sinks.
+  /// Delivers all that has come and flushes the sinks. This and the next three functions are actions for `call`.
   CUTRACE_NOINLINE void deliver_all() {
     pass();
     const std::uint64_t now = core_.scale.now_ns();

@@ -215,9 +215,9 @@ class trace {
     const auto left = [session](const owned_sink& s) { return s.session == session; };
     if (std::none_of(sinks_.begin(), sinks_.end(), left)) {
       // What it has recorded is for the sinks of others, or for those to come: delivered now, ahead of its turn, it
-      // would hold the program up, and make late what ended earlier. But the buffers of its backends, which may be
-      // destroyed now, are read.
-      if (had_backends) patiently([this] { collector_->read_all(); });
+      // would hold the program up, and make late what ended earlier. Not so where it had backends: these, and the code
+      // and literals that their events refer to, may go now.
+      if (had_backends) patiently([this] { collector_->deliver_all(); });
       return;
     }
     begin_delivery();
