@@ -56,8 +56,9 @@ inline void ask(session_state& s, session_request& r) {
   r.session = s.id;
   r.message[0] = '\0';
   if (s.owner == nullptr || s.stopped) return;
-  if (s.owner->session_call(&r) != 0) throw config_error(r.message);
+  const bool failed = s.owner->session_call(&r) != 0;
   s.refused = r.untraced;
+  if (failed) throw config_error(r.message);
 }
 
 CUTRACE_NOINLINE inline session_state* open_session(const session_options& o) {
