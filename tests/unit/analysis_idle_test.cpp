@@ -550,6 +550,23 @@ TEST_CASE("analysis.idle: work that comes after its gap was counted is taken out
   }
 }
 
+TEST_CASE("analysis.idle: where late work divides the longest gap, percentiles are within what is left") {
+  const event before = kernel(0, 10, 0, 1), behind = kernel(5010, 5020, 5010, 2), late = kernel(1010, 1200, 1010, 3);
+  bounds limits;
+  idle_watch w(0, limits, 10);
+  w.add(before);
+  w.add(behind);
+  w.settle(false);
+  CHECK(w.report(5020 * us).lengths.percentile_ns(100) == static_cast<std::uint64_t>(5000 * us));
+  w.add(late);
+  w.settle(true);
+  const idle_report live = w.report(5020 * us), whole = watch({before, late, behind}, 0).report;
+  CHECK(live.lengths.count() == 2);
+  for (const unsigned percent : {1u, 50u, 51u, 100u})
+    CHECK(live.lengths.percentile_ns(percent) == whole.lengths.percentile_ns(percent));
+  CHECK(live.lengths.percentile_ns(100) == static_cast<std::uint64_t>(3810 * us));  // its bucket's middle is above it
+}
+
 TEST_CASE("analysis.idle: a live trace in any order of delivery has the same gaps") {
   for (std::uint32_t seed = 1; seed <= (sanitized ? 20 : 200); ++seed) {
     CAPTURE(seed);

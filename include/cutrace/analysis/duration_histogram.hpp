@@ -24,14 +24,6 @@ class duration_histogram {
     longest_ns_ = std::max(longest_ns_, ns);
   }
 
-  /// Takes back one `add` of the same duration.
-  void remove(std::uint64_t ns) noexcept {
-    const std::size_t b = bucket_of(ns);
-    if (b < first_ || b >= first_ + counts_.size() || counts_[b - first_] == 0) return;
-    --counts_[b - first_];
-    --total_;
-  }
-
   std::uint64_t count() const noexcept { return total_; }
 
   /// The nearest-rank percentile, `percent` from 1 to 100: the middle of the bucket that holds the duration with rank

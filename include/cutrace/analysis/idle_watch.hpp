@@ -111,6 +111,8 @@ class idle_watch {
     r.all = total_.all;
     r.by_cause = total_.by_cause;
     r.lengths = total_.lengths;
+    for (const auto& d : gaps_)
+      for (const kept_gap& g : d.second) r.lengths.add(static_cast<std::uint64_t>(g.when.length_ns()));
     r.before_ns = before_ns_;
     const std::vector<interval> when = recorded(end_ns);
     for (const auto& d : active_) r.add_around(when, d.second);
@@ -218,10 +220,6 @@ class idle_watch {
       add_ns(t->ns, ns);
       t->count += more ? 1 : std::uint64_t{0} - 1;
     }
-    if (more)
-      total_.lengths.add(static_cast<std::uint64_t>(ns));
-    else
-      total_.lengths.remove(static_cast<std::uint64_t>(-ns));
   }
 
   void add(const idle_gap& g) {
@@ -325,8 +323,10 @@ class idle_watch {
               [](const kept_gap& a, const kept_gap& b) { return a.when.start_ns < b.when.start_ns; });
     const std::size_t limit = std::max<std::size_t>(log_bytes_ / 128 / gaps_.size(), 64);
     if (list.size() <= 2 * limit) return;
-    forgotten_until_[d.device] = list[list.size() - limit - 1].when.end_ns;
-    list.erase(list.begin(), list.end() - static_cast<std::ptrdiff_t>(limit));
+    const auto kept = list.end() - static_cast<std::ptrdiff_t>(limit);
+    forgotten_until_[d.device] = (kept - 1)->when.end_ns;
+    for (auto g = list.begin(); g != kept; ++g) total_.lengths.add(static_cast<std::uint64_t>(g->when.length_ns()));
+    list.erase(list.begin(), kept);
   }
 
   void keep_longest() {
@@ -340,7 +340,7 @@ class idle_watch {
   std::size_t log_bytes_, name_bytes_, keep_;
   std::unique_ptr<trace_log> log_;
   std::uint64_t added_ = 0;
-  idle_report total_;
+  idle_report total_;  ///< but `lengths`, which lacks the gaps that are kept: these may still change
   std::map<std::uint32_t, idle_total> by_device_;
   std::map<row_key, idle_total> rows_;
   std::map<idle_row_key, row_total*> row_of_;  ///< by the numbers of the log at hand
