@@ -155,11 +155,13 @@ for other in t.json t.pftrace; do
   "$command" report $other --json | jq -c "$same" >as_other.txt
   cmp -s as_jsonl.txt as_other.txt || fail "$other: $(diff as_jsonl.txt as_other.txt | cut -c1-1500)"
 done
-# Where stages were forgotten for lack of memory and events came late, too.
+# Where stages were forgotten for lack of memory and events came late, too. What waited behind others began with its
+# call, which Chrome files do not keep where the call itself was lost (docs/files.md).
 CUTRACE=1 CUTRACE_MEMORY_LIMIT=3M CUTRACE_SINKS=jsonl:few.jsonl,chrome:few.json \
   "$server" --device sim --workers 3 --arrival-us 200 --requests 150 --graphs >server.txt 2>&1
 for file in few.jsonl few.json; do
-  "$command" report $file --json | jq -c '.trace.quality, [.stages[] | [.name, .count, .host_ns, .gpu_ns, .requests]], .request_times' >$file.txt
+  "$command" report $file --json | jq -c '.trace.quality, [.stages[] | [.name, .count, .host_ns, .gpu_ns, .requests]],
+    [.request_times[] | select(.what != "behind_others")]' >$file.txt
 done
 cmp -s few.jsonl.txt few.json.txt || fail "few.json: $(diff few.jsonl.txt few.json.txt | cut -c1-1500)"
 
