@@ -771,12 +771,17 @@ TEST_CASE("analysis.trace: a request of marks alone has the times of its tokens,
   CHECK(r.per_output_token.count() == 2);
 }
 
+namespace {
+/// A mark of a request, outside of stages.
+void add_mark(trace_analysis& a, std::uint64_t request, const char* name, std::int64_t at_ns) {
+  const request_ref r = sample::request_id(request);
+  a.add(sample::in_stage(sample::mark(name, at_ns), "", 0, &r, 1));
+}
+}  // namespace
+
 TEST_CASE("analysis.trace: a request that several threads or ranks mark as begun begins with the first mark") {
   trace_analysis a;
-  const request_ref r = sample::request_id(1);
-  const auto add = [&](const char* name, std::int64_t at) {
-    a.add(sample::in_stage(sample::mark(name, at), "", 0, &r, 1));
-  };
+  const auto add = [&a](const char* name, std::int64_t at) { add_mark(a, 1, name, at); };
   add("request_begin", 100);
   add("request_begin", 130);
   add("first_token", 150);
@@ -789,10 +794,7 @@ TEST_CASE("analysis.trace: a request that several threads or ranks mark as begun
 
 TEST_CASE("analysis.trace: a begin behind request_end is that of another request with the same id") {
   trace_analysis a;
-  const request_ref r = sample::request_id(1);
-  const auto add = [&](const char* name, std::int64_t at) {
-    a.add(sample::in_stage(sample::mark(name, at), "", 0, &r, 1));
-  };
+  const auto add = [&a](const char* name, std::int64_t at) { add_mark(a, 1, name, at); };
   add("request_begin", 100);
   add("request_begin", 110);
   add("request_end", 200);  // cancelled
@@ -814,8 +816,7 @@ TEST_CASE("analysis.trace: of a trace of windows, only token times that were rec
   const auto tokens_in = [](const std::vector<interval>& windows) {
     trace_analysis a;
     const auto add = [&a](std::uint64_t request, const char* name, std::int64_t at_ns) {
-      const request_ref r = sample::request_id(request);
-      a.add(sample::in_stage(sample::mark(name, at_ns), "", 0, &r, 1));
+      add_mark(a, request, name, at_ns);
     };
     add(1, "request_begin", 100);
     add(1, "first_token", 150);

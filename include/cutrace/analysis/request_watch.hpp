@@ -19,10 +19,10 @@
 #include <cutrace/analysis/interval_set.hpp>
 #include <cutrace/analysis/names.hpp>
 #include <cutrace/analysis/stage_work.hpp>
+#include <cutrace/analysis/token_times.hpp>
 #include <cutrace/config.hpp>
 #include <cutrace/request_done.hpp>
 #include <memory>
-#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -209,7 +209,7 @@ class request_watch {
   }
 
   void add_mark(const event& e, interval v) {
-    if (e.is_cuda_event() || std::string_view(e.name.data, e.name.size) != "request_end") return;
+    if (e.is_cuda_event() || !is_request_end({e.name.data, e.name.size})) return;
     for (std::uint32_t i = 0; i < e.request_count; ++i) {
       const auto found = requests_.find(e.requests[i].id);
       if (found == requests_.end()) continue;

@@ -278,16 +278,19 @@ class runtime_owner {
         } catch (const std::bad_alloc&) {
           return refuse(r, "out of memory");
         }
-      case session_operation::end:
+      case session_operation::end: {
         // Another thread has added the first sink to this very session, and starts its trace. Not for ever: it may need
         // a lock that this one's caller holds, as the loader's during dlclose.
         if (sessions_.size() == 1 && sessions_[0] == r.session)
           changed_.wait_for(hold, std::chrono::seconds(10), [this] { return !starting_; });
-        r.abandoned = find_idle(r.session) == idle_.end();  // an idle session's sinks never were in a trace
+        const bool was_idle = find_idle(r.session) != idle_.end();
         end(r.session);
-        if (r.abandoned && r.totals != nullptr) *r.totals = totals();  // older headers ask for none
-        r.abandoned = r.abandoned && (abandoned_ || (trace_ != nullptr && trace_->left_a_sink()));
+        r.abandoned = false;
+        if (was_idle) return;                           // it had no trace, and its sinks were in none
+        if (r.totals != nullptr) *r.totals = totals();  // older headers ask for none
+        r.abandoned = abandoned_ || (trace_ != nullptr && trace_->left_a_sink());
         return;
+      }
       case session_operation::add_sink:
         r.untraced = !awake(r.session, hold);
         if (r.untraced) return;
