@@ -72,10 +72,12 @@ endif()
 if(CUTRACE_WITH_PERFETTO AND NOT CUTRACE_PROTOZERO_INCLUDE_DIR IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
   list(APPEND CUTRACE_CHECK_INCLUDES -isystem${CUTRACE_PROTOZERO_INCLUDE_DIR})
 endif()
-# What a program needs in its environment to run on the stand-in driver and its CUPTI.
+# What a program needs in its environment to run on the stand-in driver and its CUPTI. On a busy machine a program that
+# leaves at once would not wait long enough for the end of its trace.
 if(TARGET cutrace_standin_cuda)
   set(CUTRACE_STANDIN_ENVIRONMENT LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/standin
-                                  CUTRACE_CUPTI_LIBRARY=$<TARGET_SONAME_FILE:cutrace_standin_cupti>)
+                                  CUTRACE_CUPTI_LIBRARY=$<TARGET_SONAME_FILE:cutrace_standin_cupti>
+                                  CUTRACE_LEAVE_WAIT_MS=20000)
 endif()
 
 # What opens pages in a browser, for tests/browser and tests/clients. Not required.

@@ -631,12 +631,12 @@ class runtime_owner {
     if (trace_ == nullptr) return;
     const bool of_command = std::find(sessions_.begin(), sessions_.end(), commands_session_) != sessions_.end();
     trace_->stop_all(sessions_, backend_deadline_ms);
-    early_end::own().disarm();  // threads that leave meanwhile wait for this
     sessions_.clear();
     last_ = trace_->totals();
     abandoned_ = trace_->left_a_sink();
     say_files(0);
     if (of_command && !trace_->abandoned()) status_.set_state(run_state::ended);
+    early_end::own().disarm();  // threads that leave meanwhile have waited for all of this
     if (abandoned_)
       keep_for_ever(std::move(trace_));  // a thread of it stands in a sink
     else

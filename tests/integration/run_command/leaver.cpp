@@ -206,12 +206,12 @@ int main(int argc, char** argv) {
     say("goes on\n");
     return 17;
   }
-  if (how == "many") {  // threads leave at once, while others launch
+  if (how == "many") {  // threads leave at once and while the trace ends
     std::vector<std::thread> all;
-    for (int i = 0; i < 8; ++i)
+    for (int i = 0; i < 200; ++i)
       all.emplace_back([i] {
-        if (i < 4) ::_exit(18);
-        for (;;) ::usleep(100);
+        ::usleep(static_cast<useconds_t>(i) * 50);
+        ::_exit(18);
       });
     for (std::thread& t : all) t.join();
   }
