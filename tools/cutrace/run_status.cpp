@@ -63,13 +63,13 @@ void look_at_file(sink_report& s) {
     s.bytes = static_cast<std::uint64_t>(known.st_size);
 }
 
-process_report report_of(const status_block& b) {
+process_report report_of(const status_block& b, bool alive) {
   const auto value = [](const std::atomic<std::uint64_t>& v) { return v.load(std::memory_order_relaxed); };
   process_report r;
   r.id = b.process_id;
   r.rank = b.rank;
   r.state = b.state_now();
-  r.alive = is_running(b.process_id);
+  r.alive = alive;
   r.gpu_expected = b.gpu_expected.load(std::memory_order_relaxed) != 0;
   r.program = text_of(b.program);
   r.backend = text_of(b.backend);
@@ -143,8 +143,10 @@ std::vector<process_report> run_status::read() {
       all.push_back(known->second);
       continue;
     }
+    // Asked first: of a process that has ended, all that is read afterwards is final.
+    const bool alive = is_running(static_cast<std::uint32_t>(std::strtoul(name.c_str(), nullptr, 10)));
     if (!read_block(folder_ + "/" + name, *block)) continue;
-    process_report r = report_of(*block);
+    process_report r = report_of(*block, alive);
     r.image = static_cast<unsigned>(std::strtoul(name.c_str() + name.find('.') + 1, nullptr, 10));
     if (r.state == run_state::ended || r.state == run_state::untraced) done_[name] = r;
     all.push_back(std::move(r));
