@@ -2,7 +2,6 @@
 // Threads of the tracer in the program that it traces: how they start, sleep and wake.
 #pragma once
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -58,39 +57,30 @@ inline const cpu_set_t& processors_at_load() noexcept {
 }
 inline const bool processors_known = (processors_at_load(), true);
 
-/// Threads of start_thread that have not ended.
+/// Threads of start_thread that run: each counts itself, so that none counts that does not exist.
 inline std::atomic<int>& helper_threads() noexcept {
   static std::atomic<int> n{0};
   return n;
 }
 
-/// State of a thread by its id: 'Z' where it has ended, 0 where there is none (proc(5), /proc/PID/task/TID/stat).
-inline char state_of_thread(const char* number) noexcept {
-  char path[64], text[512] = {};
-  std::snprintf(path, sizeof(path), "/proc/self/task/%.20s/stat", number);
+/// Whether `main` has ended by pthread_exit, and all other threads of the program have ended, too: only threads of the
+/// tracer keep the process alive. The kernel counts all threads at one moment: while a list of them is read, a thread
+/// may end that has just begun another one. (proc(5), /proc/PID/stat: field 3 is the state, field 20 the number of
+/// threads.)
+inline bool only_ours_are_left() noexcept {
+  const int ours = helper_threads().load();
+  char path[64], text[1024] = {}, state = 0;
+  int all = 0;
+  std::snprintf(path, sizeof(path), "/proc/self/task/%d/stat", getpid());
   const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
+  if (fd < 0) return false;
   const ssize_t n = ::read(fd, text, sizeof(text) - 1);
   ::close(fd);
   const char* const name_end = n > 0 ? std::strrchr(text, ')') : nullptr;
-  return name_end != nullptr && name_end[1] == ' ' ? name_end[2] : '\0';
-}
-
-/// Whether `main` has ended by pthread_exit, and all other threads of the program have ended, too: only threads of the
-/// tracer keep the process alive.
-inline bool only_ours_are_left() noexcept {
-  char main_thread[16];
-  std::snprintf(main_thread, sizeof(main_thread), "%d", getpid());
-  if (state_of_thread(main_thread) != 'Z') return false;
-  DIR* const all = opendir("/proc/self/task");
-  if (all == nullptr) return false;
-  int living = 0;
-  while (const dirent* one = readdir(all)) {
-    const char state = one->d_name[0] != '.' ? state_of_thread(one->d_name) : '\0';
-    living += state != '\0' && state != 'Z' && state != 'X';
-  }
-  closedir(all);
-  return living == helper_threads().load();
+  return name_end != nullptr &&
+         std::sscanf(name_end + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d", &state,
+                     &all) == 2 &&
+         state == 'Z' && all == ours + 1 && ours == helper_threads().load();
 }
 
 /// Blocks all signals but faults: on the calling thread while this object lives, and for good on threads started
@@ -138,10 +128,10 @@ class any_processor {
 /// that std::thread takes is compiled anew. @throws untraced when there can be no further thread
 inline std::thread start_thread(void (*run)(void* state), void* state) {
   const no_signals meanwhile;
-  ++helper_threads();
   try {
     std::thread made(
         [](void (*does)(void*), void* with) {
+          ++helper_threads();
           does(with);
           --helper_threads();
         },
@@ -151,11 +141,7 @@ inline std::thread start_thread(void (*run)(void* state), void* state) {
     pthread_setaffinity_np(made.native_handle(), sizeof(cpu_set_t), &processors_at_load());
     return made;
   } catch (const std::system_error&) {
-    --helper_threads();
     throw untraced("no further thread can be started (see ulimit -u, ulimit -v and the cgroup's pids.max)");
-  } catch (...) {  // out of memory
-    --helper_threads();
-    throw;
   }
 }
 

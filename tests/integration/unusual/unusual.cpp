@@ -14,10 +14,12 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <cutrace/base/helper_thread.hpp>
 #include <cutrace/collect/runtime_core.hpp>
 #include <cutrace/cutrace.hpp>
 #include <cutrace/sink.hpp>
@@ -122,6 +124,33 @@ int all_keys() {
   for (const pthread_key_t k : keys) need(::pthread_getspecific(k) == mine, "keys keep their values");
   for (const unsigned char c : mine) need(c == 0x11, "and these are nobody else's");
   return 0;
+}
+
+std::atomic<bool> last_one{false};
+
+/// The thread begins the next one and ends, until a second has passed: none of them lives for long.
+void* hand_on(void* begun) {
+  if (cutrace::clock::monotonic_ns() - *static_cast<const std::uint64_t*>(begun) > 1000000000) {
+    last_one = true;
+    return nullptr;
+  }
+  pthread_t next{};
+  need(::pthread_create(&next, nullptr, &hand_on, begun) == 0 && ::pthread_detach(next) == 0, "pthread_create");
+  return nullptr;
+}
+
+/// `main` ends, and each thread hands on to the next, while a thread of the tracer looks whether it is alone.
+int threads_hand_on() {
+  cutrace::detail::start_thread(
+      [](void*) {
+        while (!cutrace::detail::only_ours_are_left()) continue;
+        ::_exit(last_one ? 0 : 9);
+      },
+      nullptr)
+      .detach();
+  static std::uint64_t begun = cutrace::clock::monotonic_ns();
+  hand_on(&begun);
+  ::pthread_exit(nullptr);
 }
 
 /// `main` ends, its threads go on; nobody ends the process.
@@ -369,6 +398,7 @@ int main(int argc, char** argv) {
   if (what == "no_thread") return no_thread();
   if (what == "real_time") return real_time();
   if (what == "all_keys") return all_keys();
+  if (what == "threads_hand_on") return threads_hand_on();
   if (what == "main_thread_leaves") return main_thread_leaves();
   if (what == "cancelled") return cancelled();
   if (what == "plugin_loads") return plugin_loads(argv[2], argv[3]);

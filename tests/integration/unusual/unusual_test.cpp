@@ -59,6 +59,11 @@ TEST_CASE("a program whose main thread has left ends with its last thread") {
   CHECK(r.trace().count("stage", "step") == 101);
 }
 
+TEST_CASE("a program whose main thread has left has not ended while its threads hand on to each other") {
+  result r;
+  run(r, {PROGRAM, "threads_hand_on"});
+}
+
 TEST_CASE("a thread that is cancelled while it waits for a flush") {
   result r;
   run(r, {PROGRAM, "cancelled"});
