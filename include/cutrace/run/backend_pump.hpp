@@ -150,7 +150,7 @@ class backend_pump {
     std::uint64_t session = 0;  ///< whose backends stop
     std::uint64_t asked = 0;
     std::uint64_t done = 0;
-    bool ok = true;
+    std::uint64_t failed = 0;  ///< ticket of the newest requests that a backend did not serve
     bool ended = false;
 
     sampling samples;
@@ -193,7 +193,7 @@ class backend_pump {
     shared_->changed.notify_all();
     const auto limit = std::chrono::milliseconds(deadline_ms);
     const bool in_time = shared_->changed.wait_for(hold, limit, [&] { return shared_->done >= ticket; });
-    return in_time && shared_->ok;
+    return in_time && shared_->failed < ticket;
   }
 
   CUTRACE_NOINLINE static void run(void* state) {
@@ -220,9 +220,9 @@ class backend_pump {
       bool ok = true;
       for (const auto one :
            {shared::stopping_session, shared::polling, shared::flushing, shared::forcing, shared::stopping})
-        if ((what & one) != 0) ok = serve(*s, one, deadline, session) && ok;
+        if ((what & one) != 0 && !serve(*s, one, deadline, session) && one != shared::polling) ok = false;
       hold.lock();
-      s->ok = ok;
+      if (!ok) s->failed = ticket;  // stays: whoever asked may look when later requests have been served
       s->done = ticket;
       s->ended = (what & shared::stopping) != 0;
       s->changed.notify_all();

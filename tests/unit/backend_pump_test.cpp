@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The thread that calls backends: who asks learns what became of the own request.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cutrace/run/backend_pump.hpp>
+#include <thread>
+#include <vector>
+
+namespace backend_pump_test {
+
+using cutrace::detail::backend_pump;
+using cutrace::detail::reporter;
+using cutrace::detail::sampling;
+
+namespace {
+
+struct silent_backend : cutrace::backend {
+  const char* name() const noexcept override { return "silent"; }
+  cutrace::backend_status start(cutrace::event_writer&) override { return {}; }
+  bool flush(std::uint32_t) noexcept override { return true; }
+  bool stop(std::uint32_t) noexcept override { return true; }
+};
+
+}  // namespace
+
+TEST_CASE("backend pump: a flush that failed is never taken for the next one, which did not") {
+  struct : silent_backend {
+    bool flush_unfinished(std::uint32_t) noexcept override { return false; }
+  } gpu;
+  reporter errors;
+  backend_pump pump(errors, 1);
+  pump.add(&gpu, false, 0);
+  std::atomic<bool> over{false};
+  std::vector<std::thread> others;
+  for (int i = 0; i < 4; ++i)
+    others.emplace_back([&] {
+      while (!over) pump.flush(60000);
+    });
+  int taken_for_done = 0;
+  for (int i = 0; i < 1000; ++i) taken_for_done += pump.flush(60000, true);
+  over = true;
+  for (std::thread& t : others) t.join();
+  CHECK(taken_for_done == 0);
+  CHECK(pump.flush(60000));
+  CHECK(pump.stop(60000));
+}
+
+}  // namespace backend_pump_test
