@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread that calls backends: who asks learns what became of the own request.
+// The thread that calls backends: who asks learns what became of his own request, and windows open for all backends.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -43,6 +43,37 @@ TEST_CASE("backend pump: a flush that failed is never taken for the next one, wh
   for (std::thread& t : others) t.join();
   CHECK(taken_for_done == 0);
   CHECK(pump.flush(60000));
+  CHECK(pump.stop(60000));
+}
+
+TEST_CASE("backend pump: a backend that is added while a window opens records in it") {
+  struct : silent_backend {
+    std::atomic<bool> rests{false}, restarts{false}, goes_on{false};
+    void suspend() noexcept override { rests = true; }
+    void restart() noexcept override {
+      restarts = true;
+      while (!goes_on) std::this_thread::yield();
+    }
+  } slow;
+  struct : silent_backend {
+    bool records = true;
+    void suspend() noexcept override { records = false; }
+    void restart() noexcept override { records = true; }
+  } added;
+  reporter errors;
+  backend_pump pump(errors, 1000);
+  pump.add(&slow, false, 0);
+  sampling windows;
+  REQUIRE(sampling::parse("requests", windows));
+  pump.sample(windows, [](bool) {});
+  while (!slow.rests) std::this_thread::yield();
+  std::thread opens([&pump] { CHECK(pump.open_window(60000)); });
+  while (!slow.restarts) std::this_thread::yield();
+  pump.add(&added, false, 0);
+  slow.goes_on = true;
+  opens.join();
+  CHECK(added.records);
+  pump.close_window();
   CHECK(pump.stop(60000));
 }
 

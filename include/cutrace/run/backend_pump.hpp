@@ -251,7 +251,10 @@ class backend_pump {
     }
     if (open) s.turn_gate(true);
     hold.lock();
-    if (open) s.open = true;
+    if (open) {
+      for (std::size_t i = count; i < s.backends.size(); ++i) s.backends[i].which->restart();  // added meanwhile
+      s.open = true;
+    }
     if (!open) s.closed = sampling::clock::now();
   }
 
