@@ -178,9 +178,9 @@ TEST_CASE("control socket: who sends nothing, reads nothing or hangs up is dropp
   const std::string whole = "cutrace 1 ok\n" + std::string(control_socket::text_most, '\n');
   for (const char* said : {"", "expl", "explain 1\n"}) {
     CAPTURE(said);
+    const auto begin = clock::now();
     const int stalled = connected(s.path());
     say(stalled, said);
-    const auto begin = clock::now();
     CHECK(ask(s.path()) == whole);
     CHECK(seconds_since(begin) > 0.5);  // the stalled client is dropped after a second (control_socket::idle_ms)
     CHECK(seconds_since(begin) < 4);
