@@ -50,13 +50,14 @@ bool is_usual(const action& a) noexcept { return a.sa_handler == SIG_DFL; }  // 
 bool is_ours(const action& a) noexcept;
 
 /// Ends the trace, then the process by the same signal: it is sent again, and taken as soon as this returns, so that a
-/// core file shows the program where it was. Does nothing where the program's own handler goes on to this one, which it
-/// has found by a way that this library does not see.
+/// core file shows the program where it was. Also where another thread has put the default back since it came. Does
+/// nothing where the program's own handler goes on to this one, which it has found by a way that this library does not
+/// see.
 void on_signal(int signal, siginfo_t*, void* context) {
   const int before = errno;
   const auto set = next_sigaction.get();
   action now{};
-  if (set(signal, nullptr, &now) == 0 && !is_ours(now)) return;
+  if (set(signal, nullptr, &now) == 0 && !is_ours(now) && !is_usual(now)) return;
   happens(watched::end);
   action usual{};
   usual.sa_handler = SIG_DFL;
