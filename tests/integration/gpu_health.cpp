@@ -111,6 +111,17 @@ TEST_CASE("several devices have the beginnings of their UUIDs beside their numbe
   CHECK_MESSAGE(says(text, "\ndevice 1 (GPU-5d2f1c01): 12.5 of"), text);
 }
 
+TEST_CASE("NVML has answered once the first of several devices is known") {
+  const standin_nvml nvml("", "", "16");
+  for (int round = 0; round < 5; ++round) {
+    gpu_health h;
+    h.start();
+    std::string text;
+    while (!says(text, "device 0")) text = lines(h);
+    CHECK_MESSAGE(text.find("device 0") == 0, text);
+  }
+}
+
 TEST_CASE("Xids are said with their names, devices and ages, the last eight of them") {
   const standin_nvml nvml("", "31@50,12345@60,79@70");
   gpu_health h;

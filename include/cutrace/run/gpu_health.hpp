@@ -421,6 +421,7 @@ class gpu_health {
     now.at_ns = clock::monotonic_ns();
     const std::lock_guard<std::mutex> lock(s.mutex);
     now.uuid = s.devices[index].uuid;
+    s.answered_ns = now.at_ns;  // now: the others may be slow, or never answer
     s.devices[index] = std::move(now);
   }
 
