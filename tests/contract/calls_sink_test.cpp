@@ -137,6 +137,7 @@ TEST_CASE("calls: a CUDA event says on which stream") {
 TEST_CASE("calls: long and hostile names are cut and made harmless") {
   const std::string line = line_of(sample::mark("\x1b[2J\nnew", 0));
   CHECK(line == "[0.000000] mark \\x1b[2J\\x0anew\n");
+  CHECK(line_of(sample::mark("a\u202eb\u2066c", 0)) == "[0.000000] mark a\uFFFDb\uFFFDc\n");  // would turn the line
   const std::string long_name(10000, 'x');
   CHECK(line_of(sample::mark(long_name, 0)).size() < 300);
 }

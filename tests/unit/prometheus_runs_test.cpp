@@ -148,6 +148,7 @@ TEST_CASE("labels are valid UTF-8, without control characters, cut at a characte
         "b");
   CHECK(label_value("\xff") == "\xEF\xBF\xBD");
   CHECK(label_value("\xc2\x85") == "\xEF\xBF\xBD");
+  CHECK(label_value("a\u202eb") == "a\uFFFDb");  // right-to-left override
   const std::string e_acute(200, 'x');
   CHECK(label_value(e_acute).size() == cutrace::prometheus::longest_label);
   std::string wide;

@@ -38,8 +38,17 @@ inline utf8_step next_utf8(const unsigned char* s, std::size_t n) noexcept {
   return {size, true};
 }
 
-/// Appends `s`: control characters (C0, DEL and C1) as \xNN, wrong UTF-8 as U+FFFD, and "..." after `limit` bytes of
-/// it.
+/// Whether these bytes are a character that changes the direction of the text around it, so that a line reads as
+/// another one (Unicode 15, Bidi_Control: U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069).
+inline bool turns_text(const unsigned char* s, std::size_t size) noexcept {
+  if (size == 2) return s[0] == 0xD8 && s[1] == 0x9C;
+  if (size != 3 || s[0] != 0xE2) return false;
+  if (s[1] == 0x81) return s[2] >= 0xA6 && s[2] <= 0xA9;
+  return s[1] == 0x80 && (s[2] == 0x8E || s[2] == 0x8F || (s[2] >= 0xAA && s[2] <= 0xAE));
+}
+
+/// Appends `s`: control characters (C0, DEL and C1) as \xNN, wrong UTF-8 and what turns text as U+FFFD, and "..." after
+/// `limit` bytes of it.
 inline void append_printable(std::string& out, std::string_view s, std::size_t limit) {
   static const char hex[] = "0123456789abcdef";
   const auto* bytes = reinterpret_cast<const unsigned char*>(s.data());
@@ -59,7 +68,7 @@ inline void append_printable(std::string& out, std::string_view s, std::size_t l
     const utf8_step step = next_utf8(bytes + at, s.size() - at);
     const unsigned char c = bytes[at];
     const bool c1 = step.valid && c == 0xC2 && bytes[at + 1] < 0xA0;
-    if (!step.valid) {
+    if (!step.valid || turns_text(bytes + at, step.size)) {
       out += "\xEF\xBF\xBD";
     } else if (c < 0x20 || c == 0x7F || c1) {
       const unsigned char code = c1 ? bytes[at + 1] : c;

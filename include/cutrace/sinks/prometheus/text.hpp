@@ -58,15 +58,16 @@ struct histogram {
 /// Longest name kept as a label, in bytes; names that agree up to here share their series.
 inline constexpr std::size_t longest_label = 128;
 
-/// Any bytes as the value of a label, not escaped yet: valid UTF-8, no control characters, cut at a character's end.
-/// What cannot stay becomes U+FFFD.
+/// Any bytes as the value of a label, not escaped yet: valid UTF-8, no control characters and none that turn text,
+/// cut at a character's end. What cannot stay becomes U+FFFD.
 CUTRACE_NOINLINE inline std::string label_value(std::string_view name) {
   std::string value;
   for (std::size_t at = 0; at < name.size();) {
     const unsigned char* s = reinterpret_cast<const unsigned char*>(name.data()) + at;
     const detail::utf8_step step = detail::next_utf8(s, name.size() - at);
     const bool control = s[0] < 0x20 || s[0] == 0x7F || (s[0] == 0xC2 && step.size == 2 && s[1] < 0xA0);
-    const std::string_view piece = step.valid && !control ? name.substr(at, step.size) : "\xEF\xBF\xBD";
+    const std::string_view piece =
+        step.valid && !control && !detail::turns_text(s, step.size) ? name.substr(at, step.size) : "\xEF\xBF\xBD";
     if (value.size() + piece.size() > longest_label) break;
     value += piece;
     at += step.size;
