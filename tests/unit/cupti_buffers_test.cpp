@@ -219,6 +219,18 @@ TEST_CASE("cupti buffers: who waits for what CUPTI has asks for a flush until on
   CHECK(asked == 0);
 }
 
+TEST_CASE("cupti buffers: what was unfinished in one trace does not count in the next") {
+  pool p;
+  p.allow(4 * large);
+  const std::vector<pool::taken> all = p.take_all();
+  p.flushed();
+  p.close();
+  p.allow(4 * large);
+  int asked = 0;
+  p.wait_for_room(200, [&] { ++asked; });
+  CHECK(asked != 0);
+}
+
 TEST_CASE("cupti buffers: who waits goes on when the collector has given back, and after the time allowed") {
   pool p;
   p.allow(4 * large);

@@ -33,11 +33,12 @@ class buffer_pool : public activity_buffers {
   static constexpr std::size_t discard_bytes = std::size_t{16} << 10;
 
   /// Limits the memory of all buffers together to `bytes`, in whole large buffers, at least two. Memory that exists
-  /// already stays. Reverses `close`. Any thread.
+  /// already stays. Reverses `close`, and forgets what the last flush found. Any thread.
   void allow(std::size_t bytes) {
     const std::size_t wanted = bytes / large_bytes > 2 ? bytes / large_bytes : 2;
     const std::lock_guard<std::mutex> hold(lock_);
     limit_ = wanted;
+    unfinished_bytes_.store(0, std::memory_order_relaxed);
     closed_.store(false, std::memory_order_relaxed);
     if (wanted <= slots_) return;
     const std::size_t more = wanted - slots_;
