@@ -479,6 +479,11 @@ TEST_CASE("options that cannot be used name themselves and what they accept") {
   o = quiet();
   o.flush_period_ms = 60001;
   CHECK(message(o).find("session_options::flush_period_ms") != std::string::npos);
+  for (const std::uint32_t deadline : {0u, ~0u}) {  // no sink could be that quick
+    o = quiet();
+    o.sink_deadline_ms = deadline;
+    CHECK(message(o).find("session_options::sink_deadline_ms") != std::string::npos);
+  }
   cutrace::session fine(quiet());  // a refused session leaves nothing behind
 }
 

@@ -325,11 +325,13 @@ CUTRACE_NOINLINE inline settings complete(const session_options& o) {
   s.emit_nvtx = o.emit_nvtx || parse_switch("CUTRACE_NVTX", false);
   s.command_line = !o.omit_command_line && parse_switch("CUTRACE_COMMAND_LINE", true);
   s.stop_deadline_ms = o.stop_deadline_ms;
-  s.sink_deadline_ms = o.sink_deadline_ms;
+  const auto deadline = [](const char* option, const std::string& value) {
+    return parse_count(option, value, 1, 3600000, "milliseconds from 1 to 3600000");
+  };
+  s.sink_deadline_ms = deadline("session_options::sink_deadline_ms", std::to_string(o.sink_deadline_ms));
   if (o.sink_deadline_ms == session_options{}.sink_deadline_ms)
     if (const char* v = environment("CUTRACE_SINK_DEADLINE_MS"))
-      s.sink_deadline_ms = not_the_program(
-          [v] { return parse_count("CUTRACE_SINK_DEADLINE_MS", v, 1, 3600000, "milliseconds from 1 to 3600000"); });
+      s.sink_deadline_ms = not_the_program([&] { return deadline("CUTRACE_SINK_DEADLINE_MS", v); });
   if (const char* v = environment("CUTRACE_LEAVE_WAIT_MS"))
     s.leave_wait_ms = not_the_program(
         [v] { return parse_count("CUTRACE_LEAVE_WAIT_MS", v, 1, 60000, "milliseconds from 1 to 60000"); });
