@@ -168,7 +168,7 @@ cmp -s few.jsonl.txt few.json.txt || fail "few.json: $(diff few.jsonl.txt few.js
 expect 125 'ends in .html' "$command" report --html t.jsonl t.jsonl
 expect 125 'is the file that is read' "$command" report t.jsonl --json=t.jsonl
 expect 125 'is a file' "$command" report t.jsonl --csv t.jsonl
-expect 125 'files is required' "$command" report --csv t.jsonl
+expect 125 'needs FILE...' "$command" report --csv t.jsonl
 expect 125 'there is no folder missing' "$command" report t.jsonl --json=missing/r.json
 expect 125 'cannot both' "$command" report t.jsonl --json --html -
 head -c 100000 t.jsonl >cut.jsonl

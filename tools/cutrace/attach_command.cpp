@@ -196,7 +196,7 @@ void add_attach(CLI::App& app, int& exit_status) {
   CLI::App* attach_app = app.add_subcommand("attach", "Trace the calls of a process that runs already, for a while");
   auto o = std::make_shared<attach_options>();
   attach_app->formatter(std::make_shared<help_format>("cutrace attach [options] PID"));
-  attach_app->add_option("PID", o->process, "The process")->required()->type_name("PID");
+  attach_app->add_option("PID", o->process, "The process")->required()->check(process_number())->type_name("PID");
   attach_app
       ->add_option("--duration", o->duration,
                    "For this long, as in 500ms, 10s, 2m. Default: until Ctrl-C, or the end of the process")

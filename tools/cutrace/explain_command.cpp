@@ -58,7 +58,7 @@ void add_explain(CLI::App& app, int& exit_status) {
   CLI::App* command = app.add_subcommand("explain", "What a process that is traced now waits for");
   const auto o = std::make_shared<explain_options>();
   command->formatter(std::make_shared<help_format>("cutrace explain [options] PID"));
-  command->add_option("process", o->process, "The process")->required()->type_name("PID");
+  command->add_option("process", o->process, "The process")->required()->check(process_number())->type_name("PID");
   command->add_flag("--force", o->force,
                     "Have CUPTI name the work that is unfinished, by a forced flush. It costs the times of that work: "
                     "the trace will not have them, even where it finishes");

@@ -78,12 +78,28 @@ inline CLI::Validator not_empty() {
                         "");
 }
 
+/// The number of a process.
+inline CLI::Validator process_number() {
+  return CLI::Validator(
+      [](const std::string& word) {
+        int n = 0;
+        const bool known = CLI::detail::lexical_cast(word, n) && n > 0;
+        return known ? std::string() : "\"" + word + "\" is no number of a process";
+      },
+      "");
+}
+
+/// What `app` is called by.
+inline std::string called_by(const CLI::App& app) {
+  return app.get_parent() == nullptr ? "cutrace" : "cutrace " + app.get_name();
+}
+
 /// Says of a word that `app` does not know what may have been meant.
 inline std::string about_unknown_word(const CLI::App& app, const std::string& typed) {
   std::string word = typed.substr(0, typed.find('='));
   std::vector<std::string> known;
   const bool option = word[0] == '-';
-  const std::string called = app.get_parent() == nullptr ? "cutrace" : "cutrace " + app.get_name();
+  const std::string called = called_by(app);
   if (option) {
     for (const CLI::Option* o : app.get_options())
       for (const std::string& name : o->get_lnames()) known.push_back("--" + name);
@@ -101,6 +117,22 @@ inline std::string about_unknown_word(const CLI::App& app, const std::string& ty
   text += "; there are ";
   for (std::size_t i = 0; i < known.size(); ++i) text += (i == 0 ? "" : ", ") + known[i];
   return text;
+}
+
+/// Says what is wrong with the words behind `app`'s name, where all options are known. CLI11 calls what is missing by
+/// names that only the code has.
+inline std::string about_words(const CLI::App& app, const CLI::ParseError& error) {
+  std::string text = error.what();
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    text = text.substr(0, text.find(':')) + " needs a value";
+  } else if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+    for (const CLI::Option* o : app.get_options()) {
+      if (!o->get_required() || o->count() != 0) continue;
+      text = called_by(app) + " needs " + (o->nonpositional() ? o->get_name() + " " : "") + o->get_type_name();
+      break;
+    }
+  }
+  return text + "; " + called_by(app) + " --help says what can be given";
 }
 
 }  // namespace cutrace_tool

@@ -56,8 +56,7 @@ int parse_and_run(CLI::App& app, int argc, char** argv, int& exit_status) {
     else if (at == &app)
       cutrace_tool::say("cutrace: no command is given\n(cutrace --help says which there are)");
     else
-      cutrace_tool::say(std::string("cutrace: ") + e.what() +
-                        "\n(cutrace --help and cutrace COMMAND --help say what can be given)");
+      cutrace_tool::say("cutrace: " + cutrace_tool::about_words(*at, e));
     return cutrace_tool::exit_command_failure;
   } catch (const std::bad_alloc&) {
     cutrace_tool::say("cutrace: " + cutrace_tool::words_of_no_memory());

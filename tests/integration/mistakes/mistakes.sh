@@ -52,9 +52,9 @@ mistake 125 'no command "trace"' 'there are run, attach' "$command" trace ./prog
 mistake 125 'no option --tops' 'did you mean --top?' "$command" report t.jsonl --tops 3
 mistake 125 'cutrace run has no option --sinks' 'did you mean --sink?' "$command" run --sinks ascii "$program"
 mistake 125 'no option --verbos' 'cutrace report --help' "$command" report --verbos t.jsonl
-mistake 125 '--top: ' 'cutrace COMMAND --help' "$command" report t.jsonl --top many
-mistake 125 '--percentile: nan' 'cutrace COMMAND --help' "$command" why t.jsonl --percentile nan
-mistake 125 '--timeout: -nan' 'cutrace COMMAND --help' "$command" explain $$ --timeout -nan
+mistake 125 '--top: ' 'cutrace report --help' "$command" report t.jsonl --top many
+mistake 125 '--percentile: nan' 'cutrace why --help' "$command" why t.jsonl --percentile nan
+mistake 125 '--timeout: -nan' 'cutrace explain --help' "$command" explain $$ --timeout -nan
 # "$UNSET" is neither a zero nor an option that was not given.
 for option in '--from' '--to' '--device'; do
   mistake 125 "$option: " 'is empty' "$command" report t.jsonl $option ''
@@ -66,8 +66,17 @@ done
 mistake 125 '--duration: ' 'is empty' "$command" attach $$ --duration ''
 mistake 125 'cupty not in' 'cupti' "$command" run --method cupty "$program"
 mistake 125 'tcsh not in' 'bash' "$command" completion tcsh
-mistake 125 'files is required' 'cutrace COMMAND --help' "$command" report
-mistake 125 '--output is required' 'cutrace COMMAND --help' "$command" convert t.jsonl
+# What is missing is called what the help calls it.
+for words in report convert cut merge why; do
+  mistake 125 "cutrace $words needs FILE..." "cutrace $words --help says" "$command" $words
+done
+mistake 125 'cutrace explain needs PID' 'cutrace explain --help' "$command" explain
+mistake 125 'cutrace completion needs bash|zsh|fish' 'cutrace completion --help' "$command" completion
+mistake 125 'needs --output OUTPUT' 'cutrace convert --help' "$command" convert t.jsonl
+mistake 125 '--timeout needs a value' 'cutrace explain --help' "$command" explain $$ --timeout
+for word in trainer 0 12x; do
+  mistake 125 "\"$word\" is no number of a process" 'cutrace explain --help' "$command" explain $word
+done
 
 # Files that are read.
 mistake 125 'cannot read "t.json"' 'No such file' "$command" report t.json
