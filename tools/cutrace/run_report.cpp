@@ -205,13 +205,14 @@ bool print_end(const run_summary& run, const std::vector<process_report>& proces
     good = false;
     std::error_code unknown;
     const bool has_folder = std::filesystem::is_directory(run.out, unknown);
-    say("cutrace: nothing was traced: " + (run.turned_off ? "CUTRACE=0 in the environment turns tracing off"
-                                           : !has_folder  ? "the output folder " + run.out + " is gone"
-                                           : !run.out_of_reach.empty() ? run.out_of_reach
-                                           : run.host_method == "ioctl"
-                                               ? "no process of " + run.program + " made an ioctl on a device of NVIDIA"
-                                           : run.nvtx ? "no process of " + run.program + " used CUDA or NVTX"
-                                                      : "no process of " + run.program + " used CUDA"));
+    say("cutrace: nothing was traced: " +
+        (run.turned_off              ? "CUTRACE=0 in the environment turns tracing off"
+         : !has_folder               ? "the output folder " + run.out + " is gone"
+         : !run.out_of_reach.empty() ? run.out_of_reach
+         : run.host_method == "ioctl"
+             ? "no process of " + run.program + " made an ioctl on a device of NVIDIA"
+             : "no process of " + run.program + " reported that it used CUDA" + (run.nvtx ? " or NVTX" : "") +
+                   "; one without cutrace's variables (env -i, sudo) cannot"));
   } else if (worked.empty() && good && !run.quiet) {
     say("cutrace: " + run.program + " launched no GPU work and had no stages; " + who(processes.front()) + " has " +
         processes.front().backend);

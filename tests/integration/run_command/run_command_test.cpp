@@ -346,7 +346,7 @@ TEST_CASE("NVTX ranges are stages, also without CUDA, and not when they are not 
   const run off({"--nvtx", "off"}, {NVTX_PROGRAM, "threads"});
   CHECK(off.ended.exit_status == 0);
   CHECK(off.file_count() == 0);
-  CHECK(off.says("nothing was traced: no process of " NVTX_PROGRAM " used CUDA"));
+  CHECK(off.says("nothing was traced: no process of " NVTX_PROGRAM " reported that it used CUDA;"));
   const run gpu({"--nvtx", "off", "--sink", "jsonl"}, {NVTX_PROGRAM, "gpu_cuda_first"});
   const jsonl_trace t(gpu.files(".jsonl").at(0));
   CHECK(!t.of("kernel").empty());
