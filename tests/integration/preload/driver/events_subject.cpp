@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program whose GPU time is measured by CUDA events, in one of several situations. It is not aware of that, and must
-// print the same when it is not measured. It waits a little in a new context, until the backend has made its events.
+// print the same when it is not measured. It waits in a new context until the backend has made its events.
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <map>
 #include <thread>
 #include <vector>
 
 #include "../../../support/gpu_program.hpp"
+#include "events_made.hpp"
 
 namespace {
 
 using test_support::gpu_device;
-
-void settle() { ::usleep(200000); }
 
 void synchronize() { test_support::must(CU(cuCtxSynchronize)(), "cuCtxSynchronize"); }
 
@@ -27,7 +28,7 @@ CUstream new_stream(unsigned flags = CU_STREAM_NON_BLOCKING) {
 
 void streams() {
   const gpu_device gpu;
-  settle();
+  events_made::await();
   const CUstream a = new_stream(), b = new_stream(CU_STREAM_DEFAULT);
   CUdeviceptr p{};
   DO(cuMemAlloc, &p, 1 << 20);
@@ -57,7 +58,7 @@ void streams() {
 /// The backend's thread queries events of `busy` while `s` is captured, in the mode that forbids such queries.
 void capture() {
   const gpu_device gpu;
-  settle();
+  events_made::await();
   const CUstream busy = new_stream(), s = new_stream();
   gpu.launch(busy, 40);
   DO(cuStreamBeginCapture, s, CU_STREAM_CAPTURE_MODE_GLOBAL);
@@ -93,7 +94,7 @@ void contexts() {
     CUcontext c{};
     DO(cuCtxCreate, &c, nullptr, 0, device);
     const CUfunction kernel = test_support::empty_kernel();
-    ::usleep(50000);
+    events_made::await();
     for (int k = 0; k < 5; ++k) DO(cuLaunchKernel, kernel, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr);
     if (i % 2 == 0) synchronize();
     DO(cuCtxDestroy, c);
@@ -103,7 +104,7 @@ void contexts() {
     DO(cuDevicePrimaryCtxRetain, &c, device);
     DO(cuCtxSetCurrent, c);
     const CUfunction kernel = test_support::empty_kernel();
-    ::usleep(50000);
+    events_made::await();
     for (int k = 0; k < 5; ++k) DO(cuLaunchKernel, kernel, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr);
     synchronize();
     DO(cuCtxSetCurrent, nullptr);
@@ -117,7 +118,7 @@ void contexts() {
 /// What a program can read of its state (errno, context, capture mode) is as without measuring.
 void state() {
   const gpu_device gpu;
-  settle();
+  events_made::await();
   CUcontext before{}, after{};
   DO(cuCtxGetCurrent, &before);
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
@@ -139,15 +140,19 @@ void state() {
 /// More launches in flight than the backend has events for.
 void crowd() {
   const gpu_device gpu;
-  settle();
+  events_made::await();
   const CUstream s = new_stream();
+  CUdeviceptr p{};
+  DO(cuMemAlloc, &p, sizeof(cuuint32_t));
+  DO(cuStreamWaitValue32, s, p, 1, CU_STREAM_WAIT_VALUE_EQ);  // the GPU begins when all have been launched
   gpu.launch(s, 9000);
+  DO(cuStreamWriteValue32, new_stream(), p, 1, 0);
   DO(cuStreamSynchronize, s);
 }
 
 void threads() {
   const gpu_device gpu;
-  settle();
+  events_made::await();
   std::vector<std::thread> all;
   for (int i = 0; i < 8; ++i)
     all.emplace_back([&gpu] {
@@ -165,7 +170,7 @@ void threads() {
 /// A stream gives a launch its context where the thread has none.
 void no_context() {
   const gpu_device gpu;
-  settle();
+  events_made::await();
   const CUstream s = new_stream();
   gpu.launch(s, 5);
   std::thread([&gpu, s] { gpu.launch(s, 10); }).join();
@@ -174,7 +179,7 @@ void no_context() {
 
 void forks() {
   const gpu_device gpu;
-  settle();
+  events_made::await();
   gpu.launch(nullptr, 10);
   std::fflush(stdout);
   const pid_t child = ::fork();
@@ -192,25 +197,30 @@ void forks() {
 /// Work that nobody waits for.
 void leaves() {
   const gpu_device gpu;
-  settle();
+  events_made::await();
   gpu.launch(nullptr, 20);
 }
 
-/// A thread goes on launching while the process ends.
+/// A thread goes on launching while the process ends. The handler stands before the backend's, so that it runs later.
 void goes_on() {
+  static std::atomic<int> launched{0};
+  const auto await_launches = [] {
+    for (const int enough = launched + 10; launched < enough;) ::usleep(100);
+  };
+  std::atexit(await_launches);
   static const gpu_device gpu;
-  settle();
+  events_made::await();
   std::thread([] {
     gpu.use();
-    for (;;) CU(cuLaunchKernel)(gpu.kernel, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr), ::usleep(100);
+    for (;; ++launched, ::usleep(100)) CU(cuLaunchKernel)(gpu.kernel, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr);
   }).detach();
-  ::usleep(100000);
+  await_launches();
 }
 
 /// Copies between the memories of two GPUs.
 void peers() {
   const gpu_device first(0), second(1);
-  settle();
+  events_made::await(2);
   CUdeviceptr from{}, to{};
   first.use();
   DO(cuMemAlloc, &from, 4096);
@@ -231,7 +241,7 @@ void unseen_peer() {
   DO(cuCtxCreate, &maker, nullptr, 0, 0);
   DO(cuMemAlloc, &from, 4096);
   const gpu_device second(1);
-  settle();
+  events_made::await(2);
   DO(cuMemAlloc, &to, 4096);
   DO(cuMemcpyPeerAsync, to, second.context, from, unseen, 4096, new_stream());
   DO(cuMemcpyPeer, to, second.context, from, unseen, 4096);
@@ -241,8 +251,9 @@ void unseen_peer() {
 /// More work than is waited for, and no exit.
 void quits() {
   const gpu_device gpu;
-  settle();
-  gpu.launch(nullptr, 2000);
+  events_made::await();
+  gpu.launch(nullptr, 20);
+  gpu.spin(nullptr, 60000000000);
   std::printf("worked\n");
   std::fflush(stdout);
   ::_exit(0);
@@ -266,6 +277,7 @@ int main(int argc, char** argv) {
                                                  {"unseen_peer", unseen_peer}};
   const auto which = all.find(argc > 1 ? argv[1] : "");
   if (which == all.end()) return 2;
+  events_made::watch();
   which->second();
   std::printf("worked\n");
   return 0;

@@ -18,7 +18,8 @@ using environment = std::map<std::string, std::string>;
 constexpr std::int64_t kernel_ns = 300000;
 const environment usual = {{"CUTRACE_SIM_KERNEL_NS", std::to_string(kernel_ns)}};
 
-run measured(const std::string& situation, const environment& e = usual) {
+run measured(const std::string& situation, environment e = usual) {
+  if (e.count("CUTRACE_SIM_FAULTS") == 0) e["SUBJECT_AWAITS_EVENTS"] = "1";
   return run({"--method", "preload", "--gpu-events", "--sink", "jsonl"}, {EVENTS_SUBJECT, situation}, e);
 }
 run plain(const std::string& situation, const environment& e = usual) {
@@ -234,7 +235,8 @@ TEST_CASE("a driver that refuses events, or fails later, costs their times alone
 }
 
 TEST_CASE("stages and requests reach measured work") {
-  const run r({"--method", "preload", "--gpu-events", "--sink", "jsonl"}, {STAGES_SUBJECT});
+  const run r({"--method", "preload", "--gpu-events", "--sink", "jsonl"}, {STAGES_SUBJECT},
+              {{"SUBJECT_AWAITS_EVENTS", "1"}});
   const jsonl_trace trace = trace_of(r);
   const auto kernels = trace.of("kernel");
   REQUIRE(kernels.size() == 30);
