@@ -208,9 +208,10 @@ int hidden_child() {
 /// Goes on until its folder has a file "enough"; then says how its ioctls end.
 int until_notified() {
   const int fd = open_device();
-  std::FILE* f = std::fopen("begun", "w");
+  std::FILE* f = std::fopen("begun.part", "w");
   std::fprintf(f, "%d %d\n", static_cast<int>(::getpid()), one_round(fd));
   std::fclose(f);
+  if (::rename("begun.part", "begun") != 0) return 1;
   for (int patience = 0; patience < 10000 && ::access("enough", F_OK) != 0; ++patience) {
     one_round(fd);
     std::this_thread::sleep_for(std::chrono::milliseconds(2));

@@ -3,13 +3,14 @@
 #pragma once
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
+#include <sstream>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -78,19 +79,38 @@ struct run {
 /// Kernels of a trace.
 inline std::size_t kernels(const std::string& file) { return jsonl_trace(file).of("kernel").size(); }
 
+/// What can be read of a file that others write or remove: nothing of a folder, or of a process that has ended.
+inline std::string text_of(const std::filesystem::path& file) {
+  std::ostringstream all;
+  all << std::ifstream(file).rdbuf();
+  return all.str();
+}
+
 /// The child of `command` that writes a trace, or -1.
 inline pid_t writer_of(pid_t command) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     const pid_t process = std::atoi(entry.path().filename().c_str());
     if (process <= 0) continue;
-    std::ifstream in(entry.path() / "status");  // of another process, which may have ended meanwhile: empty
-    const std::string status(std::istreambuf_iterator<char>(in), {});
-    if (status.find("\nPPid:\t" + std::to_string(command) + "\n") == std::string::npos) continue;
-    std::error_code none;
-    for (const auto& fd : std::filesystem::directory_iterator(entry.path() / "fd", none))
-      if (std::filesystem::read_symlink(fd.path(), none).string().find(".jsonl") != std::string::npos) return process;
+    if (text_of(entry.path() / "status").find("\nPPid:\t" + std::to_string(command) + "\n") == std::string::npos)
+      continue;
+    std::error_code gone, closed;  // the process, or a descriptor, meanwhile
+    for (std::filesystem::directory_iterator fd(entry.path() / "fd", gone), none; !gone && fd != none;
+         fd.increment(gone))
+      if (std::filesystem::read_symlink(fd->path(), closed).string().find(".jsonl") != std::string::npos)
+        return process;
   }
   return -1;
+}
+
+/// Waits until a file of `folder`, which is being written, holds `text`.
+inline bool is_written(const std::string& folder, const std::string& text) {
+  for (int patience = 0; patience < 60000; ++patience) {
+    std::error_code none;
+    for (const auto& f : std::filesystem::directory_iterator(folder, none))
+      if (text_of(f.path()).find(text) != std::string::npos) return true;
+    ::usleep(2000);
+  }
+  return false;
 }
 
 }  // namespace run_support
