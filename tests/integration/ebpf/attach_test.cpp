@@ -120,7 +120,7 @@ TEST_CASE("probes of the user's own in a running process") {
 
 TEST_CASE("the end of the process is the end") {
   const running subject("later");
-  subject.go();  // half a second of life, and the library only now
+  subject.go();  // it waits for its probes, and has the library only now
   const run r = attach(subject.process, {});
   CHECK(r.ended.exit_status == 0);
   CHECK(subject.end() == 0);

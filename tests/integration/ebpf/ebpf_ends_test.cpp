@@ -91,7 +91,7 @@ TEST_CASE("signals are passed on; after them nothing is left in the kernel") {
   const auto before = ebpf_tests::kernel_links();
   const beside b({"for_ever"});
   CHECK_FALSE(ebpf_tests::kernel_links() == before);
-  ::usleep(200000);
+  REQUIRE(b.prints("waiting\n"));
   ::kill(b.command, SIGINT);
   const int status = b.end();
   CHECK(WIFSIGNALED(status));
@@ -109,7 +109,7 @@ TEST_CASE("signals are passed on; after them nothing is left in the kernel") {
 TEST_CASE("the target is killed: its trace is whole and nothing is left") {
   const auto before = ebpf_tests::kernel_links();
   const beside b({"for_ever"});
-  ::usleep(200000);
+  REQUIRE(b.prints("waiting\n"));
   ::kill(b.program, SIGKILL);
   const int status = b.end();
   CHECK(WIFSIGNALED(status));
@@ -124,7 +124,7 @@ TEST_CASE("the command is killed: the program goes on as if nothing had been") {
   const auto before = ebpf_tests::kernel_links();
   temporary_folder go;
   const beside b({"until", go.file("go")});
-  ::usleep(300000);
+  REQUIRE(run_support::is_written(b.folder.file("out"), "cuLeaf"));
   ::kill(b.command, SIGKILL);
   b.end();
   CHECK(ebpf_tests::no_more_than(before));

@@ -160,19 +160,23 @@ TEST_CASE("waiting inside of a call is reported with its state and its call, and
   CHECK(slept_in.size() == 8);
 }
 
-/// ns for which the processor was taken from the program, outside of calls.
+/// ns for which the processor was taken from the program, between its two calls.
 long taken_ns(const std::string& program) {
   const traced t({program}, with("control=1:3", {{"CUTRACE_EBPF_KERNEL", "sched"}}));
   const jsonl_trace trace = t.trace();
   if (!works(trace, "sched")) return -1;
   CHECK(trace.complete());
+  const std::vector<json> calls = trace.of("api");
+  REQUIRE(calls.size() == 2);
+  const long begin = end_of(calls[0]), end = calls[1].at("ts_ns").get<long>();
   long all = 0;
   for (const json& e : trace.of("system")) {
-    if (e.count("enclosing") != 0) continue;
+    if (e.count("enclosing") != 0 || e.at("ts_ns").get<long>() < begin || end_of(e) > end) continue;
     CHECK(e.at("name") == "switched out");
     CHECK(e.at("args").at("state") == "preempted");
     all += e.at("dur_ns").get<long>();
   }
+  CHECK(all < end - begin);  // 150 ms, and longer where others want the processor, too
   return all;
 }
 
@@ -181,7 +185,6 @@ TEST_CASE(
   const long computes = taken_ns("computes");
   if (computes < 0) return;
   CHECK(computes > 40000000);  // of 150 ms, half of which are the child's
-  CHECK(computes < 150000000);
   CHECK(taken_ns("yields") < computes / 2);
 }
 

@@ -19,6 +19,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -74,6 +75,20 @@ void values() {
   must(CU(cuMemcpy2D_v2)(copy) == 0, "a copy");
   const auto p = [](unsigned long v) { return reinterpret_cast<void*>(v); };
   must(CU(cuLaunchKernel)(p(0xabc), 1, 2, 3, 4, 5, 6, 7, p(0xdef), nullptr, nullptr) == 0, "a launch");
+}
+
+/// Waits until the kernel has put a breakpoint on the function's first instruction.
+void await_probe(const void* function) {
+  const auto probed = [function] {
+#if defined(__x86_64__)
+    return *static_cast<const volatile unsigned char*>(function) == 0xcc;
+#else  // aarch64: brk
+    return (*static_cast<const volatile std::uint32_t*>(function) & 0xffe0001fu) == 0xd4200000u;
+#endif
+  };
+  ::usleep(500000);  // breakpoints of an earlier command are gone by then
+  for (int patience = 0; patience < 60000 && !probed(); ++patience) ::usleep(1000);
+  ::usleep(100000);  // and another one for its return, where a function has two
 }
 
 /// NV_ESC_RM_CONTROL of a subdevice, as the driver's libraries fill it, and the same wrapped in NV_ESC_IOCTL_XFER_CMD.
@@ -229,13 +244,15 @@ void idle_children(long n) {
   }
 }
 
-/// Children, one after the other, that end at once, while the command is stopped.
+/// Children of as many different numbers, one after the other, that end at once, while the command is stopped. Where
+/// other programs start processes, too, numbers come back before there have been so many.
 void crowd(long n) {
   ::kill(::getppid(), SIGSTOP);
-  for (long i = 0; i < n; ++i) {
+  for (std::set<pid_t> seen; seen.size() < static_cast<std::size_t>(n);) {
     const pid_t child = ::fork();
     if (child == 0) ::_exit(0);
     must(::waitpid(child, nullptr, 0) == child, "a child's end");
+    seen.insert(child);
   }
 }
 
@@ -255,7 +272,7 @@ void hidden(long n) {
   must(CU(cuGetProcAddress_v2)("cuLeaf", &f, 13000, 0, nullptr) == 0, "a function with a symbol");
   reinterpret_cast<decltype(&cuLeaf)>(f)(1);
   must(CU(cuGetProcAddress_v2)("cuHidden", &f, 13000, 0, nullptr) == 0, "a function without a symbol");
-  ::usleep(500000);  // the function gets its probes after cuGetProcAddress has returned it
+  await_probe(f);  // which comes after cuGetProcAddress has returned the function
   for (long i = 0; i < n; ++i)
     must(reinterpret_cast<decltype(&cuLeaf)>(f)(static_cast<std::uint64_t>(i)) == static_cast<std::uint64_t>(i) + 7,
          "its result");
@@ -314,7 +331,7 @@ int main(int argc, char** argv) {
   }
   if (what == "late") {  // the library lies where nobody looks for it
     leaves(1);
-    ::usleep(500000);
+    await_probe(reinterpret_cast<const void*>(CU(cuLeaf)));
     leaves(number(2));
   }
   if (what == "exit" || what == "signal") leaves(5);
@@ -347,8 +364,7 @@ int main(int argc, char** argv) {
     std::printf("%d\n", static_cast<int>(::getpid()));
     std::fflush(nullptr);
     while (::access(argv[2], F_OK) != 0) ::usleep(1000);
-    library();
-    ::usleep(500000);
+    await_probe(reinterpret_cast<const void*>(CU(cuLeaf)));
     leaves(30);
   }
   std::printf("done\n");
