@@ -29,8 +29,8 @@
 //   late=<t>                  GPU records become available t after the work has ended; t as 50ms, 200us, 1s or 1000ns
 //   slow_buffers=<t>          a thread that needs a buffer stands still for t before it asks for one and, where it
 //                             gets one, for t before it uses it, as if the machine were busy
-//   slow_flush=<t>            cuptiActivityFlushAll stands still for t before it does anything, as if the machine were
-//                             busy
+//   slow_flush=<t>            cuptiActivityFlushAll and cuptiUnsubscribe stand still for t before they do anything, as
+//                             if the machine were busy
 //   shuffle                   records of a buffer are delivered in another order
 //   graph_trace_crash         as CUPTI 13.0: replay of a graph that was instantiated while GRAPH_TRACE was off, and
 //                             is replayed while it is on, kills the process (here: abort with a message)

@@ -66,7 +66,10 @@ CUptiResult disable(tracer& t, CUpti_ActivityKind kind) {
   return t.enable(kind, false);
 }
 
+void stand_still(tracer& t) { std::this_thread::sleep_for(std::chrono::nanoseconds(t.records.slow_flush_ns.load())); }
+
 CUptiResult unsubscribe(tracer& t, CUpti_SubscriberHandle s) {
+  stand_still(t);
   const std::lock_guard<std::mutex> hold(t.lock);
   if (s == nullptr || t.subscriber.get() != s) return CUPTI_ERROR_INVALID_PARAMETER;
   t.listening = nullptr;
@@ -161,7 +164,7 @@ CUptiResult next_record(std::uint8_t* buffer, std::size_t bytes, CUpti_Activity*
 
 CUptiResult flush(tracer& t, std::uint32_t flag) {
   if (!t.records.has_callbacks()) return CUPTI_ERROR_INVALID_OPERATION;
-  std::this_thread::sleep_for(std::chrono::nanoseconds(t.records.slow_flush_ns.load()));
+  stand_still(t);
   const std::uint64_t start = t.clock.now();
   const std::size_t records = t.records.flush((flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0);
   // A flush that delivers nothing but the record of the flush before makes none, or flushing would never end.

@@ -101,12 +101,13 @@ class cupti_backend final : public backend {
       p.whole_graphs.store(false, std::memory_order_release);
       p.node_windows.store(false, std::memory_order_release);
     }
-    // The records are fetched, complete or not. Callbacks go off last: work whose call was not seen would count as the
-    // trace's, while that of calls after the trace's end is left out.
+    // The records are fetched, complete or not. Callbacks go off last, when no buffer comes to the trace any more: work
+    // whose call was not seen would count as the trace's, while that of calls after the trace's end is left out.
     if (recording_.any_kind()) flushing_.force();
     disable_kinds(p);
     if (recording_.any_kind()) flushing_.force();
     wait_for_buffers(p);
+    p.writer.store(nullptr, std::memory_order_release);
     p.api.cuptiEnableDomain(0, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API);  // where this fails, unsubscribing ends them
     p.api.cuptiEnableDomain(0, subscriber_, CUPTI_CB_DOMAIN_RESOURCE);
     runtime_calls::end(p);
@@ -114,7 +115,6 @@ class cupti_backend final : public backend {
     if (!lets_go_) leave_details(p);
     complain("cuptiUnsubscribe, CUPTI stays taken and a later session will be refused",
              p.api.cuptiUnsubscribe(subscriber_));
-    p.writer.store(nullptr, std::memory_order_release);
     writer_->offer(static_cast<const activity_buffers*>(nullptr));
     return true;
   }
