@@ -4,7 +4,7 @@
 // that: stage, requests, thread, call and times. Every missing event must be counted.
 //
 //   load threads=32 rate=2000 seconds=5 [batch=0] [text=0] [launches=1] [graph=0] [spans=0] [life=0] [hand=0]
-//        [busy_ms=0 busy_rate=0] [memory=48] [window=0] [flush=0] [complete=0] [prompt=0] [exact=0]
+//        [busy_ms=0 busy_rate=0] [stall_ms=0] [memory=48] [window=0] [flush=0] [complete=0] [prompt=0] [exact=0]
 //   load seed=7            a load drawn from that seed
 //
 //   rate      units (a stage with its launches) a second and thread; 0: as fast as it goes
@@ -14,6 +14,7 @@
 //   life      units after which a thread ends and another one takes over
 //   hand=1    each unit's kernels are launched by another thread, which adopts its stage
 //   memory    limit of the session, in MiB; window, flush: ms, 0: the session's default
+//   stall_ms  how long the collector stands still, at the first kernel
 //   busy_ms   one more thread has kernels of that length on the GPU, one after another, and does `busy_rate` units a
 //             second beside them
 //   complete=1  nothing may be lost or lacking
@@ -39,6 +40,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "../support/gpu_program.hpp"
@@ -57,10 +59,11 @@ std::int64_t now_ns() {
 }
 
 struct plan {
-  std::map<std::string, long> of = {
-      {"threads", 8}, {"rate", 100},    {"seconds", 2}, {"batch", 0},   {"text", 0},     {"launches", 1}, {"graph", 0},
-      {"spans", 0},   {"life", 0},      {"hand", 0},    {"memory", 48}, {"complete", 0}, {"seed", 0},     {"trace", 1},
-      {"busy_ms", 0}, {"busy_rate", 0}, {"window", 0},  {"flush", 0},   {"prompt", 0},   {"exact", 0},    {"wait", 0}};
+  std::map<std::string, long> of = {{"threads", 8},   {"rate", 100},   {"seconds", 2}, {"batch", 0},  {"text", 0},
+                                    {"launches", 1},  {"graph", 0},    {"spans", 0},   {"life", 0},   {"hand", 0},
+                                    {"memory", 48},   {"complete", 0}, {"seed", 0},    {"trace", 1},  {"busy_ms", 0},
+                                    {"busy_rate", 0}, {"window", 0},   {"flush", 0},   {"prompt", 0}, {"exact", 0},
+                                    {"wait", 0},      {"stall_ms", 0}};
   long operator[](const char* key) const { return of.at(key); }
 
   void read(const char* word) {
@@ -167,6 +170,8 @@ class checker final : public cutrace::sink {
     const bool launch = e.kind == kind::api && (is(e.name, "cuLaunchKernel") || is(e.name, "cuGraphLaunch"));
     if (e.kind != kind::stage && e.kind != kind::kernel && !launch) return;
     if (e.end_ns < e.start_ns) ++wrong["end before begin"];
+    if (e.kind == kind::kernel && !std::exchange(has_stood_still_, true))
+      std::this_thread::sleep_for(std::chrono::milliseconds(plan_["stall_ms"]));
     const bool node = e.kind == kind::kernel && e.kernel.graph_node_id != 0;
     const bool span = e.kind == kind::stage && is(e.name, "span");
     const bool long_one = e.kind == kind::kernel && is(e.name, "spin");
@@ -232,6 +237,7 @@ class checker final : public cutrace::sink {
   const plan& plan_;
   truth& truth_;
   std::int64_t start_ns_ = 0;
+  bool has_stood_still_ = false;
 };
 
 /// The threads of a server.

@@ -104,6 +104,12 @@ class buffer_pool : public activity_buffers {
 
   /// Bytes of the buffers that CUPTI has. Any thread.
   std::size_t at_cupti_bytes() const noexcept { return at_cupti_bytes_.load(std::memory_order_relaxed); }
+  /// The collector has a quarter of the memory still to read. Another flush would add a small buffer of each thread,
+  /// which holds few records. Any thread.
+  bool waits_to_be_read() const noexcept {
+    const std::size_t at_cupti = at_cupti_bytes(), out = out_bytes_.load(std::memory_order_relaxed);
+    return out > at_cupti && (out - at_cupti) * 4 > limit_bytes();
+  }
   /// A flush has ended: what CUPTI has now is held back by unfinished work. Any thread.
   void flushed() noexcept { unfinished_bytes_.store(at_cupti_bytes(), std::memory_order_relaxed); }
   /// Bytes that unfinished work holds back: of each thread whose oldest buffer CUPTI has had since `until_ns` (raw

@@ -58,7 +58,7 @@ class flushing {
       faulted_ = true;
       force();
     } else if (p.buffers.at_cupti_bytes() != 0) {
-      plain();
+      if (!p.buffers.waits_to_be_read()) plain();
       if (now_ns() - forced_ns_ >= second_ns && is_held_back()) force();
     } else {
       settle(settle_ns);
