@@ -89,7 +89,7 @@ try:
     busy = wait_for("a share of busy time", lambda: number("sum(rate(cutrace_gpu_busy_seconds_total[20s]))"))
     assert 1e-6 < prefill < 50 and 1e-6 < tokens < 50, (prefill, tokens)
     assert 0 < busy <= 1.5, busy  # extrapolation at the edges of the range
-    assert number("up") == 1
+    wait_for("a scrape in time", lambda: number("up"))  # 0: on a busy machine the last one took longer than a second
     print(f"p90 of prefill {prefill * 1e3:.3f} ms, between tokens {tokens * 1e3:.3f} ms, GPU busy {busy:.1%}")
 finally:
     for child in children:
