@@ -374,9 +374,9 @@ TEST_CASE("Ctrl-C of a terminal reaches the program once") {
   t.read_for(patience, "ready");
   REQUIRE(t.text.find("ready") != std::string::npos);
   t.type('\x03');
-  t.read_for(std::chrono::milliseconds(200));
+  t.read_for(patience, "got " + std::to_string(SIGINT) + "\r");
   t.type('\x1c');  // Ctrl-backslash: SIGQUIT
-  t.read_for(std::chrono::milliseconds(200));
+  t.read_for(patience, "got " + std::to_string(SIGQUIT) + "\r");
   ::kill(t.leader, SIGTERM);
   const int status = t.finish();
   CHECK(WIFEXITED(status));
