@@ -19,7 +19,6 @@ unsigned terminal_columns() {
 std::vector<process_report> read_at_end(run_status& status, std::vector<started_process>* others) {
   for (int patience = 0;; ++patience) {
     std::vector<process_report> all = status.read();
-    bool busy = std::any_of(all.begin(), all.end(), [](const auto& p) { return p.runs(); });
     if (others != nullptr) {
       // A process may fork and end while the list of all processes is read, and its child then stands nowhere: a daemon
       // does so once, after the program. So one look that finds nobody is not enough.
@@ -27,8 +26,10 @@ std::vector<process_report> read_at_end(run_status& status, std::vector<started_
         *others = status.find_others(all);
         if (!others->empty()) break;
       }
-      busy = busy || !others->empty();
+      if (others->empty()) all = status.read();  // what ended before it was looked for has left its status
     }
+    const bool busy = (others != nullptr && !others->empty()) ||
+                      std::any_of(all.begin(), all.end(), [](const auto& p) { return p.runs(); });
     if (!busy || patience == 50) return all;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }

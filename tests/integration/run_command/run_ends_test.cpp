@@ -191,6 +191,22 @@ TEST_CASE("a child that outlives the program is reported") {
   CHECK(r.says("still runs"));
 }
 
+TEST_CASE("children that end while the command looks after them: their traces are whole, and it says so") {
+  const std::map<std::string, std::string> late = {{"LD_PRELOAD", LATE_LOOK}};
+  for (const std::vector<std::string>& words : {std::vector<std::string>{SUBJECT, "outlived", "2000"},
+                                                {SUBJECT, "outlived", "2100"},
+                                                {SUBJECT, "ends_first"}}) {
+    INFO(words[1]);
+    const run r({"--sink", "jsonl", "--strict"}, words, late);
+    INFO(r.ended.errors);
+    CHECK(r.ended.exit_status == 0);
+    REQUIRE(r.files(".jsonl").size() == 1);
+    CHECK(jsonl_trace(r.files(".jsonl")[0]).complete());
+    CHECK_FALSE(r.says("not closed"));
+    CHECK_FALSE(r.says("nothing was traced"));
+  }
+}
+
 namespace {
 
 /// Lets a daemon go on, whose trace is complete some time after that, or not after half a minute.

@@ -245,8 +245,12 @@ int main(int argc, char** argv) {
   if (what == "starts_cuda") return DO(cuInit, 0), 0;
   if (what == "dispositions") return dispositions();
   if (what == "outlived") {  // a child goes on after the program has ended
-    start("slow", "3000");
+    start("slow", argc > 2 ? argv[2] : "3000");
     rest(500);
+    return 0;
+  }
+  if (what == "ends_first") {  // its child uses CUDA a moment later
+    if (::fork() == 0) rest(100), work(5);
     return 0;
   }
   std::fprintf(stderr, "unknown: %s\n", what.c_str());
