@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -187,6 +188,15 @@ TEST_CASE("a filter of system calls that kills: tracing needs none but those tha
   }
   CHECK(r.trace().complete());
   CHECK(r.trace().count("stage", "step") == 60);
+}
+
+TEST_CASE("such a filter where files are there already and become large" * doctest::skip(sanitized)) {
+  result r;
+  std::ofstream(r.folder.file("t.jsonl")) << "of an earlier trace\n";
+  run(r, {SANDBOX, "all", "much"}, 0, "jsonl:t.jsonl,chrome:t.json");
+  if (r.process.output == "no seccomp here\n") return;
+  CHECK(r.trace().complete());
+  CHECK(r.trace().count("mark", "more") == 20000);
 }
 
 TEST_CASE("a filter of system calls that refuses some to all threads" * doctest::skip(sanitized)) {
