@@ -135,7 +135,7 @@ TEST_CASE("it is found in other namespaces") {
 TEST_CASE("processes that cannot be asked, each with its reason") {
   const temporary_folder here;
   check_refused(explain("99999999"), "there is no process 99999999");
-  check_refused(explain("0"), "there is no process 0");
+  check_refused(explain("0"), "\"0\" is no number of a process");
   check_refused(explain("-1"), "");
   check_refused(explain(std::to_string(::getpid())), "is not traced by cutrace");
   const std::vector<std::pair<const char*, const char*>> all{
