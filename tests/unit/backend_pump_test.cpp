@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <cutrace/run/backend_pump.hpp>
 #include <thread>
 #include <vector>
@@ -46,6 +48,27 @@ TEST_CASE("backend pump: a flush that failed is never taken for the next one, wh
   CHECK(pump.stop(60000));
 }
 
+TEST_CASE("backend pump: a flush that was served is never taken for another one, which was not") {
+  struct : silent_backend {
+    bool flush_unfinished(std::uint32_t) noexcept override { return false; }
+  } gpu;
+  reporter errors;
+  backend_pump pump(errors, 1);
+  pump.add(&gpu, false, 0);
+  std::atomic<bool> over{false};
+  std::vector<std::thread> others;
+  for (int i = 0; i < 4; ++i)
+    others.emplace_back([&] {
+      while (!over) pump.flush(60000, true);
+    });
+  int taken_for_failed = 0;
+  for (int i = 0; i < 1000; ++i) taken_for_failed += !pump.flush(60000);
+  over = true;
+  for (std::thread& t : others) t.join();
+  CHECK(taken_for_failed == 0);
+  CHECK(pump.stop(60000));
+}
+
 TEST_CASE("backend pump: a backend that is added while a window opens records in it") {
   struct : silent_backend {
     std::atomic<bool> rests{false}, restarts{false}, goes_on{false};
@@ -73,6 +96,41 @@ TEST_CASE("backend pump: a backend that is added while a window opens records in
   slow.goes_on = true;
   opens.join();
   CHECK(added.records);
+  pump.close_window();
+  CHECK(pump.stop(60000));
+}
+
+TEST_CASE(
+    "backend pump: a backend that is added while a window opens, and hangs, holds up nobody beyond the deadline") {
+  struct slow_backend : silent_backend {
+    std::atomic<bool> rests{false}, restarts{false}, goes_on{false};
+    void suspend() noexcept override { rests = true; }
+    void restart() noexcept override {
+      restarts = true;
+      while (!goes_on) std::this_thread::yield();
+    }
+  } first, added;
+  reporter errors;
+  backend_pump pump(errors, 1000);
+  pump.add(&first, false, 0);
+  sampling windows;
+  REQUIRE(sampling::parse("requests", windows));
+  pump.sample(windows, [](bool) {});
+  while (!first.rests) std::this_thread::yield();
+  CHECK_FALSE(pump.open_window(1));
+  while (!first.restarts) std::this_thread::yield();
+  pump.add(&added, false, 0);
+  first.goes_on = true;
+  while (!added.restarts) std::this_thread::yield();
+  std::atomic<bool> returned{false};
+  std::thread asks([&] {
+    CHECK_FALSE(pump.flush(1));
+    returned = true;
+  });
+  for (int i = 0; i < 2000 && !returned; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  CHECK(returned);
+  added.goes_on = true;
+  asks.join();
   pump.close_window();
   CHECK(pump.stop(60000));
 }

@@ -139,6 +139,25 @@ class backend_pump {
     enum what : unsigned { turning = 0, flushing = 1, stopping_session = 2, stopping = 4, polling = 8, forcing = 16 };
     /// After a window has closed, backends are still polled for that long: for work that was running when it closed.
     static constexpr std::chrono::seconds linger{1};
+    /// A request that a thread waits for, on its stack. Made and destroyed with the lock held.
+    struct asker {
+      asker(shared& in, unsigned wanted_one, std::uint64_t number)
+          : of(in), what(wanted_one), ticket(number), next(in.askers) {
+        in.askers = this;
+      }
+      asker(const asker&) = delete;
+      asker& operator=(const asker&) = delete;
+      ~asker() {
+        asker** at = &of.askers;
+        while (*at != this) at = &(*at)->next;
+        *at = next;
+      }
+      shared& of;
+      const unsigned what;
+      const std::uint64_t ticket;
+      asker* next;
+      bool served = false, ok = false;
+    };
     shared(reporter& r, std::uint32_t period) : errors(r), period_ms(period) {}
     reporter& errors;
     const std::uint32_t period_ms;  ///< between two polls
@@ -150,7 +169,7 @@ class backend_pump {
     std::uint64_t session = 0;  ///< whose backends stop
     std::uint64_t asked = 0;
     std::uint64_t done = 0;
-    std::uint64_t failed = 0;  ///< ticket of the newest requests that a backend did not serve
+    asker* askers = nullptr;  ///< all that wait
     bool ended = false;
 
     sampling samples;
@@ -189,11 +208,10 @@ class backend_pump {
     if (!thread_.joinable() || shared_->ended) return true;
     shared_->wanted |= what;
     shared_->deadline_ms = deadline_ms;
-    const std::uint64_t ticket = ++shared_->asked;
+    typename shared::asker mine(*shared_, what, ++shared_->asked);
     shared_->changed.notify_all();
-    const auto limit = std::chrono::milliseconds(deadline_ms);
-    const bool in_time = shared_->changed.wait_for(hold, limit, [&] { return shared_->done >= ticket; });
-    return in_time && shared_->failed < ticket;
+    shared_->changed.wait_for(hold, std::chrono::milliseconds(deadline_ms), [&mine] { return mine.served; });
+    return mine.ok;
   }
 
   CUTRACE_NOINLINE static void run(void* state) {
@@ -217,12 +235,17 @@ class backend_pump {
       }
       hold.unlock();
       // Without the lock: `backends` only grows while this thread runs, and shrinks only here.
-      bool ok = true;
+      unsigned failed = 0;
       for (const auto one :
            {shared::stopping_session, shared::polling, shared::flushing, shared::forcing, shared::stopping})
-        if ((what & one) != 0 && !serve(*s, one, deadline, session) && one != shared::polling) ok = false;
+        if ((what & one) != 0 && !serve(*s, one, deadline, session)) failed |= one;
       hold.lock();
-      if (!ok) s->failed = ticket;  // stays: whoever asked may look when later requests have been served
+      // Each has its own answer: it may look when later requests have been served.
+      for (typename shared::asker* a = s->askers; a != nullptr; a = a->next) {
+        if (a->served || a->ticket > ticket) continue;
+        a->served = true;
+        a->ok = (a->what & failed) == 0;
+      }
       s->done = ticket;
       s->ended = (what & shared::stopping) != 0;
       s->changed.notify_all();
@@ -230,32 +253,36 @@ class backend_pump {
     }
   }
 
+  /// Has a backend rest or go on, which may take for ever.
+  static void call_unlocked(shared& s, std::size_t i, void (backend::*what)() noexcept,
+                            std::unique_lock<std::mutex>& hold) noexcept {
+    backend* const b = s.backends[i].which;
+    hold.unlock();
+    (b->*what)();
+    hold.lock();
+  }
+
   /// Opens or closes the window. Calls are let in last and shut out first, so that none is recorded without its GPU
   /// work.
   CUTRACE_NOINLINE static void turn(shared& s, std::unique_lock<std::mutex>& hold) {
     const bool open = !s.open;
-    const std::size_t count = s.backends.size();
-    if (!open) s.open = false;
+    if (!open) {
+      const std::size_t count = s.backends.size();  // what is added from here on is suspended there
+      s.open = false;
+      hold.unlock();
+      s.turn_gate(false);
+      hold.lock();
+      for (std::size_t i = 0; i < count; ++i) call_unlocked(s, i, &backend::suspend, hold);
+      s.closed = sampling::clock::now();
+      return;
+    }
+    std::size_t i = 0;
+    for (; i < s.backends.size(); ++i) call_unlocked(s, i, &backend::restart, hold);
     hold.unlock();
-    if (!open) s.turn_gate(false);
-    for (std::size_t i = 0; i < count; ++i) {
-      backend* b = nullptr;
-      {
-        std::lock_guard<std::mutex> look(s.mutex);
-        b = s.backends[i].which;
-      }
-      if (open)
-        b->restart();
-      else
-        b->suspend();
-    }
-    if (open) s.turn_gate(true);
+    s.turn_gate(true);
     hold.lock();
-    if (open) {
-      for (std::size_t i = count; i < s.backends.size(); ++i) s.backends[i].which->restart();  // added meanwhile
-      s.open = true;
-    }
-    if (!open) s.closed = sampling::clock::now();
+    for (; i < s.backends.size(); ++i) call_unlocked(s, i, &backend::restart, hold);  // added meanwhile
+    s.open = true;
   }
 
   static bool ask(backend& b, typename shared::what what, std::uint32_t deadline_ms, std::uint32_t period_ms) noexcept {
