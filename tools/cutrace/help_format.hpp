@@ -124,7 +124,9 @@ inline std::string about_unknown_word(const CLI::App& app, const std::string& ty
 inline std::string about_words(const CLI::App& app, const CLI::ParseError& error) {
   std::string text = error.what();
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
-    text = text.substr(0, text.find(':')) + " needs a value";
+    const std::string name = text.substr(0, text.find(':'));
+    const CLI::Option* const o = app.get_option_no_throw(name);
+    text = name + (o != nullptr && o->count() > 1 ? " is given more than once" : " needs a value");
   } else if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
     for (const CLI::Option* o : app.get_options()) {
       if (!o->get_required() || o->count() != 0) continue;

@@ -74,6 +74,8 @@ mistake 125 'cutrace explain needs PID' 'cutrace explain --help' "$command" expl
 mistake 125 'cutrace completion needs bash|zsh|fish' 'cutrace completion --help' "$command" completion
 mistake 125 'needs --output OUTPUT' 'cutrace convert --help' "$command" convert t.jsonl
 mistake 125 '--timeout needs a value' 'cutrace explain --help' "$command" explain $$ --timeout
+mistake 125 '--top is given more than once' 'cutrace report --help' "$command" report t.jsonl --top 3 --top 4
+mistake 125 '--output is given more than once' 'cutrace convert --help' "$command" convert t.jsonl -o a.json -o b.json
 for word in trainer 0 12x; do
   mistake 125 "\"$word\" is no number of a process" 'cutrace explain --help' "$command" explain $word
 done
