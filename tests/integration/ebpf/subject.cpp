@@ -248,7 +248,9 @@ void idle_children(long n) {
 /// other programs start processes, too, numbers come back before there have been so many.
 void crowd(long n) {
   ::kill(::getppid(), SIGSTOP);
-  for (std::set<pid_t> seen; seen.size() < static_cast<std::size_t>(n);) {
+  std::set<pid_t> seen;
+  for (long patience = 8 * n; seen.size() < static_cast<std::size_t>(n); --patience) {
+    must(patience > 0, "kernel.pid_max: there are too few numbers of processes");
     const pid_t child = ::fork();
     if (child == 0) ::_exit(0);
     must(::waitpid(child, nullptr, 0) == child, "a child's end");
