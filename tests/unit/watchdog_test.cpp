@@ -224,7 +224,8 @@ TEST_CASE("an alarm after the end of the session that asked for it is in the tra
 }
 
 TEST_CASE("a span that ends while the session is paused is no alarm, whichever thread ends it") {
-  for (bool in_time = false; !in_time;) {  // a busy machine may hold this thread up until they are open for too long
+  bool in_time = false;  // a busy machine may hold this thread up until they are open for too long
+  for (int round = 0; round < 50 && !in_time; ++round) {
     alarms a;
     {
       cutrace::session trace(watched_by(a, "60s,stage=queue:300ms"));
@@ -240,6 +241,7 @@ TEST_CASE("a span that ends while the session is paused is no alarm, whichever t
     }
     if (in_time) CHECK(a.count() == 0);
   }
+  if (!in_time) MESSAGE("skipped: this machine is too busy, or too slow");
 }
 
 TEST_CASE("stages that end in time are no alarm, however many there are") {
