@@ -6,6 +6,7 @@
 //   CUTRACE_SIM_XID=<x>@<ms>    device 0 reports this Xid so long after nvmlInit; several, separated by commas
 //   CUTRACE_SIM_NVML=<word>     absent: nvmlInit finds no driver
 //                               hang, hang@<ms>: no call returns, from nvmlInit on or from so long after it
+//                               others_hang: no call that reads the state of another device than 0 returns
 //                               lost, lost@<ms>: device 0 is lost (NVML_ERROR_GPU_IS_LOST), likewise
 //                               no_events: no device reports Xids, as under vGPU
 #include <unistd.h>
@@ -67,14 +68,17 @@ std::string variable(const char* name) {
 /// With the lock held: whether the word counts by now.
 bool is(const state& s, const char* word) { return s.word == word && clock_type::now() >= s.word_from; }
 
-/// First of all in each function: never returns where it is to hang.
-void enter() {
+/// Never returns where the word counts.
+void hang_for(const char* word) {
   {
     const std::lock_guard<std::mutex> lock(now().mutex);
-    if (!is(now(), "hang")) return;
+    if (!is(now(), word)) return;
   }
   for (;;) ::pause();
 }
+
+/// First of all in each function.
+void enter() { hang_for("hang"); }
 
 result of_device(const device* d) {
   enter();
@@ -157,6 +161,7 @@ __attribute__((visibility("default"))) int nvmlDeviceGetUUID(device* d, char* te
 
 __attribute__((visibility("default"))) int nvmlDeviceGetMemoryInfo(device* d, nvml_memory* to) {
   const result r = of_device(d);
+  if (r == success && d->index != 0) hang_for("others_hang");
   constexpr unsigned long long total = 143771ull << 20, used = 12800ull << 20;
   if (r == success) *to = {total, total - used, used};
   return r;
