@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The time of a processor that cutrace adds to the first build of a program, which a busy machine does not lengthen: 3 s
-# at most. (Headers alone take half a minute.)
+# The time of a processor that cutrace adds to the first build of a program: 3 s at most. A busy machine may double it,
+# where the time that passes has no bound. (Headers alone take half a minute.)
 # first_build.sh <cmake> <project> <build folder> <prefix> <configure arguments...>
 set -u
 cmake=$1 project=$2 build=$3 prefix=$4
