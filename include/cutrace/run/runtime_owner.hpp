@@ -18,6 +18,7 @@
 #include <cutrace/sinks/sink_registry.hpp>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -145,6 +146,8 @@ class runtime_owner {
     // A sink or an error handler ends the program, on a thread that holds the lock or that the end would wait for.
     if (inside_runtime()) return;
     const as_runtime only_the_trace;
+    std::optional<no_signals> until_done;  // as in `admit`: the thread that is interrupted has to end the trace itself
+    if (early_end::own().is_armed()) until_done.emplace();
     own().while_settled([](runtime_owner& o) {
       o.exits_ = std::this_thread::get_id();
       o.finish();

@@ -215,6 +215,13 @@ int main(int argc, char** argv) {
       });
     for (std::thread& t : all) t.join();
   }
+  if (how == "at_exit") {  // this thread gets a signal while it ends the trace
+    std::thread([main_thread = ::pthread_self()] {
+      ::usleep(100000);
+      ::pthread_kill(main_thread, SIGTERM);
+    }).detach();
+    return 24;
+  }
   if (how == "abort_awaited") {  // SIGABRT is the program's to wait for
     int which = 0;
     sigset_t one;

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <csignal>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,17 @@ TEST_CASE("programs that a signal ends, or abort") {
 
 TEST_CASE("signals look as they do without a trace, and the program's own handlers replace ours") {
   for (const char* how : {"signals", "ignored", "awaited", "abort_awaited", "chained"}) check_same({LEAVER, how}, 40);
+}
+
+TEST_CASE("a signal on the thread that ends the trace at exit: it ends the program when the trace is whole") {
+  const run r({"--sink", "jsonl"}, {LEAVER, "at_exit"}, {{"CUTRACE_SIM_FAULTS", "slow_flush=700ms"}});
+  CHECK(r.ended.signal == SIGTERM);
+  CHECK_FALSE(r.says("not closed"));
+  REQUIRE(r.files(".jsonl").size() == 1);
+  const jsonl_trace t(r.files(".jsonl")[0]);
+  CHECK(t.complete());
+  CHECK(launches(t) == 40);
+  CHECK(t.of("kernel").size() == 40);
 }
 
 TEST_CASE("children of a traced process leave as they want; its trace goes on") {
