@@ -248,9 +248,15 @@ void leaves_while_work_runs(device_work& gpu) {
   };
   constexpr auto unpaired = static_cast<std::size_t>(cutrace::loss_cause::unpaired);
   std::string found;
+  std::uint64_t so_far = 7;
   bool ok = true;
   for (int round = 0; round < 3; ++round) {
-    ok = stays.flush() && ok;  // what is still to be delivered would be delivered to the next session, too
+    // What is still to be delivered would be delivered to the next session, too. On a busy machine a thread of CUPTI
+    // may still be handing over records of the work when a flush returns.
+    for (int patience = 0; patience < 5000 && (patience == 0 || kernels(whole) < so_far); ++patience) {
+      ok = stays.flush() && ok;
+      ::usleep(1000);
+    }
     cutrace::session leaves(plain());
     cutrace::memory_sink& part = leaves.emplace_sink<cutrace::memory_sink>();
     gpu.spin(gpu.stream, 200000000);
@@ -270,6 +276,7 @@ void leaves_while_work_runs(device_work& gpu) {
     ok = ok && s.produced == s.delivered + s.lost_total() && s.pending == 0;
     found += std::to_string(there) + " kernels and " + std::to_string(s.lost[unpaired]) + " lost, ";
     gpu.wait();
+    so_far += launched;
   }
   stays.stop();
   const cutrace::stats s = whole.totals();
