@@ -147,6 +147,10 @@ TEST_CASE("waiting inside of a call is reported with its state and its call, and
   for (const json& e : trace.of("system")) {
     CHECK(e.at("category_name") == "sched");
     CHECK(e.at("name") == "switched out");
+    if (e.count("enclosing") == 0) {  // between two calls it never sleeps, but a busy machine may preempt it
+      CHECK(e.at("args").at("state") == "preempted");
+      continue;
+    }
     const json& parent = calls.at(e.at("enclosing").get<std::uint64_t>());
     CHECK(parent.at("name") == "cuSleep");
     CHECK(parent.at("tid") == e.at("tid"));
