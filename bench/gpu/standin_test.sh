@@ -126,6 +126,21 @@ all=$(records '') window=$(records 1/0)
 [ "${all:-0}" -gt 1000 ] && [ "${window:-$all}" -lt $((all / 2)) ] ||
   complain "the raw client saw ${all:-no} kernels, and ${window:-no} in a window of 1 ms"
 
+# Clients in processes that take turns: each has its variables, and only its own; one that ends badly is named.
+turns() { python3 "$here/process_turns.py" --seconds 0 --slice 5 --skip 1 --ready ready "$@"; }
+program='import os, time
+print("ready", end="", flush=True)
+for _ in range(100):
+    time.sleep(0.001), print("x", end="", flush=True)
+raise SystemExit(int(os.environ.get("STATUS", "0")))'
+expect 0 turns turns --client raw --client 'other:STATUS=0' -- python3 -c "$program"
+has turns '^1 rounds$'
+has turns '^raw +[0-9.]+ ms a step, of raw 1\.0000 \[1\.0000, 1\.0000\]$'
+has turns '^other +[0-9.]+ ms a step, of raw [0-9.]+ \[[0-9.]+, [0-9.]+\]$'
+expect 1 bad_turns turns --client raw --client 'bad:STATUS=3' -- python3 -c "$program"
+has bad_turns '^bad: exit status 3'
+lacks bad_turns '^raw'
+
 # A wrapper that measures nothing, a row that does not exist, a library that does not.
 expect 1 false "$build/bench/gpu/graph_cost" --rounds 1 --shorten 50 --only none,nsys --nsys "$(command -v false)"
 has false '^nsys FAILED in round 1$'
