@@ -30,10 +30,28 @@ using std::chrono::steady_clock;
 using test_support::failures;
 using test_support::report;
 
+/// Another thread that hands a buffer back, of CUPTI or the program: it begins with the next flush while `armed`.
+struct handing_back {
+  std::atomic<bool> armed{false}, done{false};
+  std::thread thread;
+
+  void begin() {
+    std::atomic<std::uint32_t>& handing = cutrace::cupti::process_state::get().completing;
+    handing.fetch_add(1);
+    thread = std::thread([this, &handing] {
+      std::this_thread::sleep_for(milliseconds(60));
+      done = true;
+      handing.fetch_sub(1);
+    });
+  }
+};
+handing_back other_thread;
+
 std::atomic<std::uint32_t> plain_flushes{0}, forced_flushes{0};
 decltype(&cuptiActivityFlushAll) real_flush = nullptr;
 CUptiResult CUPTIAPI counted_flush(std::uint32_t flags) {
   ++((flags & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0 ? forced_flushes : plain_flushes);
+  if (other_thread.armed.exchange(false)) other_thread.begin();
   return real_flush(flags);
 }
 
@@ -118,6 +136,19 @@ void idle(const test_support::gpu_device& gpu) {
   DO(cuStreamSynchronize, stream);
   const bool flushed = t.session.flush() && within(milliseconds(60000), [&] { return t.kernels().size() == 5; });
   report(flushed, "a flush of the session asks for all", count(t.kernels().size(), "kernels"));
+  t.session.stop();
+}
+
+void handed_back_meanwhile(const test_support::gpu_device& gpu) {
+  counted_backend backend;
+  traced t(backend, 0, 10000, 60000);  // hardly a flush but the program's
+  const CUstream stream = make_stream();
+  gpu.launch(stream, 1);
+  DO(cuStreamSynchronize, stream);
+  other_thread.armed = true;
+  const bool flushed = t.session.flush();
+  report(flushed && other_thread.done, "a flush has the records that another thread was handing back");
+  other_thread.thread.join();
   t.session.stop();
 }
 
@@ -334,6 +365,7 @@ int main(int argc, char**) {
     return failures;
   }
   idle(gpu);
+  handed_back_meanwhile(gpu);
   long_kernel(gpu);
   held_back(gpu);
   asked_for(gpu);
