@@ -490,4 +490,41 @@ TEST_CASE("one address for one content; a human form for each mangled name, aske
   }
 }
 
+TEST_CASE("names without end leave room to others, and what finds none is counted") {
+  string_table strings(1 << 20);
+  const auto name = [](const char* kind, int i) { return kind + std::to_string(i); };
+  int kept = 0;
+  for (; strings.refused() == 0; ++kept) {
+    const std::string step = name("step ", kept);
+    strings.intern_dynamic(step.data(), step.size());
+  }
+  CHECK(kept > 10000);
+  const std::string step = "another step", first = "step 0";
+  CHECK(strings.intern_dynamic(step.data(), step.size()).data == string_table::no_room.data);
+  const text instead{"step", 4};
+  CHECK(strings.intern_dynamic(step.data(), step.size(), instead).data == instead.data);
+  CHECK(strings.refused() == 3);
+  const text known = strings.intern_dynamic(first.data(), first.size());
+  CHECK(std::string(known.data, known.size) == first);
+  const text kernel = strings.intern("_Z4ropePf", 9);
+  CHECK(std::string(strings.demangle(kernel).data) == "rope(float*)");
+  CHECK(strings.refused() == 3);
+  int others = 0;
+  for (; strings.refused() == 3; ++others) {
+    const std::string more = name("_Z4rope", others);
+    strings.intern(more.data(), more.size());
+  }
+  CHECK(others > kept / 5);
+  CHECK(others < kept / 2);
+  CHECK(strings.intern("rest", 4).data == string_table::no_room.data);
+  CHECK(strings.bytes() < (std::uint64_t{1} << 20) + 100);
+}
+
+TEST_CASE("a mangled name has no second form where there is no room for that, and is not counted") {
+  string_table strings(80);
+  const text kernel = strings.intern("_Z4ropePf", 9);
+  CHECK(strings.demangle(kernel).data == kernel.data);
+  CHECK(strings.refused() == 0);
+}
+
 }  // namespace collector_tables_test

@@ -1270,6 +1270,23 @@ struct variable {
 };
 }  // namespace
 
+TEST_CASE("a trace whose names have no more room says so, and has all events") {
+  std::string reported;
+  cutrace::session_options o = traced::quiet();
+  o.memory_limit_bytes = std::size_t{8} << 20;
+  o.on_error = [](const char*, const char* line, void* to) { static_cast<std::string*>(to)->append(line); };
+  o.on_error_user = &reported;
+  cutrace::session trace(o);
+  for (int i = 0; i < 10000; ++i) {
+    { CUTRACE_STAGE_DYNAMIC("step " + std::to_string(i)); }
+    if (i % 1000 == 0) CHECK(trace.flush());
+  }
+  trace.stop();
+  CHECK(trace.stats().by_kind[static_cast<std::size_t>(event_kind::stage)] == 10000);
+  CHECK(trace.stats().lost_total() == 0);
+  CHECK(reported.find("there is no room for more names") != std::string::npos);
+}
+
 TEST_CASE("a variable that cannot be used never reaches the program, however late it is read") {
   std::string reported;
   cutrace::session_options o = unheard();

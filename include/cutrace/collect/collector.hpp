@@ -583,8 +583,9 @@ class collector final : private event_emitter {
   /// Losses are also events in the trace, at the time when they were noticed.
   CUTRACE_NOINLINE void report_losses(std::uint64_t now) {
     ingest_.add_produced(losses_.take(core_.lost));
+    if (tables_.strings.refused() != 0) core_.errors.report("collector", string_table::refusal);
     losses_.report([&](const loss_data& data) {
-      event e = moment(event_kind::loss, tables_.strings.intern("lost records", 12), now);
+      event e = moment(event_kind::loss, {"lost records", 12}, now);
       e.loss = data;
       ingest_.take(e);
     });

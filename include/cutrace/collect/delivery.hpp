@@ -323,7 +323,7 @@ class delivery {
     if (c == nullptr) return;
     if (c->stage != captured_in_) {  // the table's copy of the name may go before the session does
       captured_in_ = c->stage;
-      captured_name_ = tables_.strings.intern(c->name.data(), c->name.size());
+      captured_name_ = tables_.strings.intern_dynamic(c->name.data(), c->name.size());
     }
     p.capture_stage_id = c->stage;
     p.capture_stage_name = captured_name_;

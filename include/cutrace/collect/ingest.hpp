@@ -236,7 +236,7 @@ class ingest {
     if (!r.has(flag_dynamic)) return tables_.sites.at(r.site()).name;
     if (!parts_.has_name) return event_tables::name_lost;  // reported to an earlier trace, in which the stage began
     if (parts_.name.empty()) return site_table::unnamed;
-    return tables_.strings.intern(parts_.name.data(), parts_.name.size());
+    return tables_.strings.intern_dynamic(parts_.name.data(), parts_.name.size());
   }
 
   void keep_requests(known_stage& s, const record& r) {

@@ -19,24 +19,18 @@ class string_table {
  public:
   explicit string_table(std::size_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
-  /// Beyond the limit, each further new text becomes "(no room for names)".
-  text intern(const char* data, std::size_t size) {
-    if (size == 0) return {};
-    const std::string_view key(data, size);
-    entry*& here = recent_[slot_of(data, size)];
-    if (CUTRACE_LIKELY(here != nullptr && here->first == key)) return text_of((last_ = here)->first);
-    const auto found = known_.find(key);
-    if (found != known_.end()) return text_of((here = last_ = &*found)->first);
-    if (used_bytes_ + size + 1 > limit_bytes_) {
-      ++refused_;
-      return {"(no room for names)", 19};
-    }
-    char* at = allocate(size + 1);
-    std::memcpy(at, data, size);
-    at[size] = '\0';
-    used_bytes_ += size + 1 + overhead_bytes;
-    here = last_ = &*known_.emplace(std::string_view(at, size), text{}).first;
-    return text_of(last_->first);
+  static constexpr text no_room{"(no room for names)", 19};
+  /// What is reported once a text has found no room.
+  static constexpr const char* refusal =
+      "there is no room for more names: new stages, threads or kernels are called \"(no room for names)\"; raise "
+      "CUTRACE_MEMORY_LIMIT, or give stages fewer names";
+
+  /// Beyond the limit, each further new text becomes `no_room`, and is counted.
+  text intern(const char* data, std::size_t size) { return intern(data, size, limit_bytes_, no_room); }
+  /// A text of which a program may make any number, such as a dynamic stage's name: these leave a quarter of the room
+  /// to others. `instead` is what each becomes beyond that; it is not copied.
+  text intern_dynamic(const char* data, std::size_t size, text instead = no_room) {
+    return intern(data, size, limit_bytes_ / 4 * 3, instead);
   }
 
   /// Human form of a mangled C++ name; the name itself where it is none. Cached.
@@ -53,8 +47,8 @@ class string_table {
       char* readable = abi::__cxa_demangle(mangled.data, nullptr, nullptr, &status);
       if (status == 0 && readable != nullptr) {
         const std::uint64_t refused = refused_;
-        human = intern(readable, std::strlen(readable));
-        if (refused_ != refused) human = mangled;  // no room for a second form
+        human = intern(readable, std::strlen(readable), limit_bytes_, mangled);
+        refused_ = refused;  // without room for a second form there is still a name
       }
       std::free(readable);
     }
@@ -64,11 +58,32 @@ class string_table {
   }
 
   std::uint64_t bytes() const noexcept { return used_bytes_; }
+  /// Texts that found no room so far.
   std::uint64_t refused() const noexcept { return refused_; }
 
  private:
   using table = std::unordered_map<std::string_view, text>;
   using entry = table::value_type;
+
+  text intern(const char* data, std::size_t size, std::size_t limit_bytes, text instead) {
+    if (size == 0) return {};
+    const std::string_view key(data, size);
+    entry*& here = recent_[slot_of(data, size)];
+    if (CUTRACE_LIKELY(here != nullptr && here->first == key)) return text_of((last_ = here)->first);
+    const auto found = known_.find(key);
+    if (found != known_.end()) return text_of((here = last_ = &*found)->first);
+    if (used_bytes_ + size + 1 > limit_bytes) {
+      ++refused_;
+      return instead;
+    }
+    char* at = allocate(size + 1);
+    std::memcpy(at, data, size);
+    at[size] = '\0';
+    used_bytes_ += size + 1 + overhead_bytes;
+    here = last_ = &*known_.emplace(std::string_view(at, size), text{}).first;
+    return text_of(last_->first);
+  }
+
   static text text_of(std::string_view s) noexcept { return {s.data(), static_cast<std::uint32_t>(s.size())}; }
 
   /// A name that is interned again mostly has the same address: a comparison instead of a hash of all its characters.

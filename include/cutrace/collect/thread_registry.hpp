@@ -205,7 +205,7 @@ inline bool thread_name_changed(traced_thread& t, const given_thread_names& name
   const std::string given = names.of(t.thread_id);
   if (!given.empty()) {
     if (first) t.named_at_ns = now_ns;
-    name = strings.intern(given.data(), given.size());
+    name = strings.intern_dynamic(given.data(), given.size());
     const bool new_name = name.data != t.name;
     t.name = name.data;
     return new_name;
@@ -223,7 +223,7 @@ inline bool thread_name_changed(traced_thread& t, const given_thread_names& name
     if (!first) return false;
     n = std::snprintf(buffer, sizeof(buffer), "thread %u", t.thread_id);
   }
-  name = strings.intern(buffer, static_cast<std::size_t>(n));
+  name = strings.intern_dynamic(buffer, static_cast<std::size_t>(n), {"thread", 6});
   const bool changed = first || name.data != t.name;
   t.name = name.data;
   return changed;

@@ -48,7 +48,8 @@ class stage_watch {
       if (w.bound_ns == 0 || now_ns - w.since_ns < w.bound_ns) return;
       all.push_back(of_stage(s, w.since_ns, now_ns));
       const std::string why = w.why + " may be open for " + alarm_text::seconds(w.bound_ns);
-      all.back().alarm.alarm.why = tables_.strings.intern(why.data(), why.size());
+      all.back().alarm.alarm.why =
+          tables_.strings.intern_dynamic(why.data(), why.size(), {"it is open for longer than it may be", 36});
       w.bound_ns = 0;
     });
     for (auto at = open_.begin(); at != open_.end();) at = at->second.look == look_ ? std::next(at) : open_.erase(at);
