@@ -840,7 +840,7 @@ TEST_CASE("analysis.idle: a file that does not say its start, and one with too m
   trace_analysis a(trace_log::first_event);
   const std::int64_t far = std::int64_t{1} << 58;
   a.add(sample::device(0, "described at time 0"));
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 0; i < 5000; ++i) {
     event k = kernel(10 * i, 10 * i + 5, 0, 0);
     k.call_name = text{};
     k.start_ns += far;
@@ -849,12 +849,12 @@ TEST_CASE("analysis.idle: a file that does not say its start, and one with too m
     a.add(k);
   }
   const trace_results r = a.finish();
-  CHECK(a.log().window() == interval{far, far + 9995 * us});
-  CHECK(r.time.everything.recorded_ns == 9995 * us);
-  CHECK(r.time.everything.gpu_busy_ns() == 5000 * us);
+  CHECK(a.log().window() == interval{far, far + 49995 * us});
+  CHECK(r.time.everything.recorded_ns == 49995 * us);
+  CHECK(r.time.everything.gpu_busy_ns() == 25000 * us);
   REQUIRE(r.devices.size() == trace_log::device_limit + 1);
   CHECK(r.devices.back().device == trace_log::other_devices);
-  CHECK(r.devices.back().busy_ns == static_cast<std::int64_t>(1000 - trace_log::device_limit) * 5 * us);
+  CHECK(r.devices.back().busy_ns == static_cast<std::int64_t>(5000 - trace_log::device_limit) * 5 * us);
 }
 
 TEST_CASE("analysis.idle: work of a file whose calls have no correlation ids takes linear time to join") {

@@ -160,7 +160,8 @@ void for_each_work(const trace_log& log, Each&& each) {
     std::size_t left;
   };
   std::vector<place> devices;
-  for (const auto& d : log.devices()) devices.push_back({&d.second.order, d.second.order.size()});
+  for (const auto& d : log.devices())
+    if (!d.second.order.empty()) devices.push_back({&d.second.order, d.second.order.size()});
   constexpr bool forward = Order == work_order::first_start_first;
   const auto next_of = [&](const place& p) -> const gpu_work& {
     return log.work()[(*p.by_start)[forward ? p.by_start->size() - p.left : p.left - 1]];
@@ -169,7 +170,6 @@ void for_each_work(const trace_log& log, Each&& each) {
     place* next = nullptr;
     std::int64_t start_ns = 0;
     for (place& p : devices) {
-      if (p.left == 0) continue;
       const std::int64_t at_ns = next_of(p).when.start_ns;
       if (next != nullptr && (forward ? at_ns >= start_ns : at_ns <= start_ns)) continue;
       next = &p;
@@ -177,7 +177,7 @@ void for_each_work(const trace_log& log, Each&& each) {
     }
     if (next == nullptr) return;
     const gpu_work& w = next_of(*next);
-    --next->left;
+    if (--next->left == 0) devices.erase(devices.begin() + (next - devices.data()));
     each(w);
   }
 }

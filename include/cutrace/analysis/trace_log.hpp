@@ -128,7 +128,7 @@ class trace_log {
   static constexpr std::int64_t first_event = INT64_MIN;
   /// Devices beyond `device_limit`, as only a broken file has, count as one device with this number.
   static constexpr std::uint32_t other_devices = UINT32_MAX;
-  static constexpr std::size_t device_limit = 256;
+  static constexpr std::size_t device_limit = 4096;  // a merge of 512 processes, each of which describes eight
   /// Streams beyond `stream_limit` share a lane with this stream number, one for each context.
   static constexpr std::uint64_t other_streams = UINT64_MAX;
   static constexpr std::size_t stream_limit = 60000;

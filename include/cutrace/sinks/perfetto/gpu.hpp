@@ -175,7 +175,7 @@ class perfetto_gpu {
   /// First event_id of work without a correlation id, beyond all correlation ids (32 bits, and 8 that count wraps).
   static constexpr std::uint64_t first_free_number = std::uint64_t{1} << 62;
   /// As in reports, for merged traces of many hosts. GpuInfo lists all devices up to the last one.
-  static constexpr std::uint32_t device_limit = 256;
+  static constexpr std::uint32_t device_limit = 4096;
   static constexpr std::size_t context_limit = 1024;
 
   static gpu_stage stage_of(const event& e) noexcept {
