@@ -2,6 +2,8 @@
 // JSONL keeps everything: what is read and written again is the same file, byte by byte.
 #include <algorithm>
 #include <cstring>
+#include <cutrace/sinks/chrome.hpp>
+#include <fstream>
 #include <random>
 #include <string>
 
@@ -416,6 +418,21 @@ TEST_CASE("values of the wrong type and numbers out of range") {
   const tried none = try_text(header + std::string(R"({"v":1,"type":"mark","name":"m"})") + "\n" + mark(2) + footer);
   CHECK(none.read.size() == 1);
   CHECK(complains(none.o, "ts_ns"));
+}
+
+TEST_CASE("clocks that no machine has") {
+  for (const char* trace : {"-9223372036854775808", "9223372036854775807"})
+    for (const std::string host : {"0", "18446744073709551615"}) {
+      const std::string clocks = std::string(R"(,"clocks":{"trace_ns":)") + trace + R"(,"realtime_ns":)" + host +
+                                 R"(,"monotonic_ns":)" + host + R"(,"boottime_ns":)" + host + R"(,"error_ns":)" + host;
+      const temporary_folder folder;
+      std::ofstream(folder.file("t.jsonl"))
+          << R"({"v":1,"type":"header","ts_ns":0,"dur_ns":0,"pid":1)" + clocks + "}}\n" + mark(1);
+      cutrace::memory_sink kept;
+      CHECK(cutrace_reading::read({folder.file("t.jsonl")}, kept).events == 1);
+      cutrace::chrome_sink chrome(folder.file("t.json"));  // its head has a difference of them
+      CHECK(cutrace_reading::read({folder.file("t.jsonl")}, chrome).events == 1);
+    }
 }
 
 TEST_CASE("deep nesting, unknown fields and types, a later schema") {

@@ -2,6 +2,7 @@
 #include "trace/feed.hpp"
 
 #include <algorithm>
+#include <cutrace/analysis/intervals.hpp>
 #include <cutrace/event_fields.hpp>
 #include <type_traits>
 
@@ -23,7 +24,20 @@ cutrace::trace_info trace_facts::info() const noexcept {
   return i;
 }
 
-void feed::open(const trace_facts& facts) {
+namespace {
+
+/// The clocks of a broken file: differences of what is left fit a signed number.
+void bound(cutrace::clock_anchor& a) {
+  constexpr std::uint64_t limit_ns = std::uint64_t{1} << 62;
+  a.trace_ns = cutrace::analysis::time_of(a.trace_ns);
+  for (std::uint64_t* const ns : {&a.realtime_ns, &a.monotonic_ns, &a.boottime_ns, &a.error_ns})
+    *ns = std::min(*ns, limit_ns);
+}
+
+}  // namespace
+
+void feed::open(trace_facts facts) {
+  bound(facts.start);
   if (open_) {
     const bool same = facts.process_id == facts_.process_id && facts.host_name == facts_.host_name &&
                       facts.start.monotonic_ns == facts_.start.monotonic_ns &&
@@ -38,6 +52,12 @@ void feed::open(const trace_facts& facts) {
   open_ = true;
   part_begins(facts.part);
   to_.open(facts_.info());
+}
+
+void feed::close(trace_totals totals) {
+  totals_ = std::move(totals);
+  bound(totals_.stop);
+  closed_ = true;
 }
 
 void feed::part_begins(std::uint32_t part) {
@@ -187,7 +207,8 @@ void feed::finish() {
     s.produced = events_ + s.lost_total();
     totals_.stop = facts_.start;
     totals_.stop.trace_ns = newest_ns();
-    const auto passed = static_cast<std::uint64_t>(newest_ns() - facts_.start.trace_ns);
+    // Of a broken file's times, too, whose difference need not fit a signed number.
+    const auto passed = static_cast<std::uint64_t>(newest_ns()) - static_cast<std::uint64_t>(facts_.start.trace_ns);
     totals_.stop.realtime_ns += passed;
     totals_.stop.monotonic_ns += passed;
     totals_.stop.boottime_ns += passed;

@@ -68,7 +68,7 @@ class feed {
 
   /// The head of a file: opens the sink. For a further part of the same trace, `facts` are only compared. @throws
   /// reading_error for a part of another trace, or one that comes in a wrong order
-  void open(const trace_facts& facts);
+  void open(trace_facts facts);
   bool is_open() const noexcept { return open_; }
   /// A further file begins.
   void next_file() noexcept { further_ = true; }
@@ -121,10 +121,7 @@ class feed {
   std::uint64_t batch() const noexcept { return batches_; }
 
   /// The end of a file that has an end with totals.
-  void close(trace_totals totals) {
-    totals_ = std::move(totals);
-    closed_ = true;
-  }
+  void close(trace_totals totals);
   /// The end of a file that has an end without totals: `finish` counts them.
   void close_uncounted() noexcept { ended_ = true; }
   /// After all files. Where the trace has no end, the totals are those of what was read, and a note says so.
