@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cutrace/cupti/callbacks.hpp>
@@ -180,6 +181,24 @@ TEST_CASE("cupti state: a buffer that all threads share is no thread's own") {
   p.buffer_a_thread = true;
   CHECK(holder() == t.gpu.writer->thread_number());
   CHECK(holder() != cutrace::activity_buffers::any);
+}
+
+TEST_CASE("cupti state: a buffer of another client that comes back is reported and left alone") {
+  prepared();
+  std::string reported;
+  cutrace::session_options o = traced::quiet();
+  o.on_error = [](const char*, const char* line, void* to) { static_cast<std::string*>(to)->append(line); };
+  o.on_error_user = &reported;
+  called_backend gpu;
+  cutrace::session trace(o);
+  trace.emplace_sink<cutrace::memory_sink>();
+  trace.add_backend(gpu);
+  std::vector<std::uint8_t> others(1 << 16, 0xab);
+  callbacks::buffer_completed(nullptr, 0, others.data(), others.size(), 64);
+  CHECK(std::count(others.begin(), others.end(), 0xab) == 1 << 16);
+  trace.stop();
+  CHECK(trace.stats().lost_total() == 0);
+  CHECK(reported.find("buffer of another client") != std::string::npos);
 }
 
 TEST_CASE("cupti state: what an update puts into a graph while tracing is paused, later replays run") {

@@ -94,12 +94,14 @@ class buffer_pool : public activity_buffers {
     return base + piece * small_bytes;
   }
 
-  /// CUPTI hands back what `take` gave it. Any thread.
-  void returned(unsigned char* b) noexcept {
+  /// CUPTI hands back what `take` gave it. False: another client's buffer. Any thread.
+  bool returned(unsigned char* b) noexcept {
     const std::lock_guard<std::mutex> hold(lock_);
     const place p = place_of(b);
+    if (CUTRACE_UNLIKELY(p.where == nullptr)) return false;
     p.where->of[p.piece].at_cupti = false;
     at_cupti_bytes_.fetch_sub(p.where->divided ? small_bytes : large_bytes, std::memory_order_relaxed);
+    return true;
   }
 
   /// Bytes of the buffers that CUPTI has. Any thread.
@@ -210,7 +212,7 @@ class buffer_pool : public activity_buffers {
       if (b < r.bytes || at >= r.slots.size() * large_bytes) continue;
       return {&r.slots[at / large_bytes], static_cast<unsigned>(at % large_bytes / small_bytes)};
     }
-    __builtin_unreachable();  // it is one of ours
+    return {nullptr, 0};
   }
   /// Calls `take(holder, bytes)` for each buffer in use.
   template <class Take>

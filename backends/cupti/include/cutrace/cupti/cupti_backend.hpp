@@ -398,16 +398,18 @@ class cupti_backend final : public backend {
         p.api.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &on);
     complain("cuptiActivitySetAttribute(ZEROED_OUT_ACTIVITY_BUFFER), CUPTI clears buffers on the program's threads",
              zeroed);
+    constexpr auto buffer_a_thread = static_cast<CUpti_ActivityAttribute>(9);  // also where the headers are older
 #if CUPTI_API_VERSION >= 21
+    static_assert(buffer_a_thread == CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, "renumbered");
+#endif
     // A kernel without end holds back its own thread's buffer alone. Before CUDA 12.3 all threads share one.
     size = sizeof(on);
     if (p.version >= 21 && zeroed == CUPTI_SUCCESS) {
-      const CUptiResult r = p.api.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, &size, &on);
+      const CUptiResult r = p.api.cuptiActivitySetAttribute(buffer_a_thread, &size, &on);
       p.buffer_a_thread = r == CUPTI_SUCCESS;
       complain("cuptiActivitySetAttribute(PER_THREAD_ACTIVITY_BUFFER), a long kernel holds back all threads' records",
                r);
     }
-#endif
     if (p.api.cuptiSetThreadIdType != nullptr)
       complain("cuptiSetThreadIdType", p.api.cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM));
   }
