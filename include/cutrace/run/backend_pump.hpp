@@ -29,6 +29,7 @@ class backend_pump {
   CUTRACE_NOINLINE void add(backend* b, bool owned, std::uint64_t session) {
     std::lock_guard<std::mutex> hold(shared_->mutex);
     start();
+    shared_->backends.reserve(shared_->backends.size() + 1);  // else `b` would be lost without memory for its entry
     shared_->backends.push_back({b, std::unique_ptr<backend>(owned ? b : nullptr), session});
     if (!shared_->open) b->suspend();
   }

@@ -268,6 +268,9 @@ class runtime_owner {
       runtime_owner& o;
       ~at_end() {
         if (o.trace_ != nullptr && !o.starting_) o.trace_->begin_delivery();
+        if (o.handler_session_ > o.last_session_ && o.trace_ != nullptr)  // of a session that could not begin
+          o.trace_->drop_alarm_handler(), runtime_core::own().errors.set_handler(nullptr, nullptr),
+              o.handler_session_ = 0;
       }
     } const deliver{*this};
     if (r.operation == session_operation::add_backend) changed_.wait(hold, [this] { return !starting_; });
@@ -284,8 +287,9 @@ class runtime_owner {
       case session_operation::end: {
         // Another thread has added the first sink to this very session, and starts its trace. Not for ever: it may need
         // a lock that this one's caller holds, as the loader's during dlclose.
-        if (sessions_.size() == 1 && sessions_[0] == r.session)
-          changed_.wait_for(hold, std::chrono::seconds(10), [this] { return !starting_; });
+        r.abandoned = sessions_.size() == 1 && sessions_[0] == r.session &&
+                      !changed_.wait_for(hold, std::chrono::seconds(10), [this] { return !starting_; });
+        if (r.abandoned) return;  // the trace, in which that thread still is, goes on until the process ends
         const bool was_idle = find_idle(r.session) != idle_.end();
         end(r.session);
         r.abandoned = false;
@@ -303,6 +307,7 @@ class runtime_owner {
           std::unique_ptr<sink> added(new sink_adapter(r.sink));
           trace_->open_sink(*added);
           trace_->take_sink(std::move(added), r.session);
+          if (starting_) trace_->begin_early();
         } catch (...) {
           end_if_abandoned();
           throw;

@@ -175,8 +175,13 @@ class trace {
     if (status.active && !owned)
       core_.errors.report(b->name(), (std::string("added by the program: ") + status.detail).c_str(), false);
     reported_at_start_ = core_.errors.count_of(current_info().backend);
+    try {
+      pump_.add(b, owned, session);
+    } catch (...) {  // no thread is to be had: nobody would stop it
+      b->stop(settings_.stop_deadline_ms);
+      throw;
+    }
     static_cast<void>(own.release());  // the pump's from here on
-    pump_.add(b, owned, session);
   }
 
   CUTRACE_NOINLINE bool flush(std::uint32_t timeout_ms, bool unfinished) {
