@@ -224,7 +224,7 @@ struct callbacks {
 
   static void hand_back(process_state& p, std::uint8_t* buffer, std::size_t size, std::size_t valid) noexcept {
     event_writer* w = p.writer.load();
-    const bool discard = size == buffer_pool::discard_bytes;
+    const bool discard = p.version < 27 && size == buffer_pool::discard_bytes;
     if (!discard && !p.buffers.returned(buffer)) {  // CUPTI held it when our callbacks took the place of its client's
       if (w != nullptr)
         w->report("cupti", "CUPTI handed over a buffer of another client of the program, whose records are lost");

@@ -62,7 +62,7 @@ class cupti_backend final : public backend {
 
   bool flush(std::uint32_t) noexcept override {
     if (active_ && managed_waits_) begin_managed_memory();
-    if (active_ && recording_.any_kind()) flushing_.plain();
+    if (active_ && recording_.any_kind()) flushing_.plain(), flushing_.wait_for_others();
     return true;
   }
 

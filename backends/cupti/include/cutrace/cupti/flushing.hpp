@@ -38,6 +38,12 @@ class flushing {
     hand_over(0);
     writer_->flushed();
   }
+  /// After a flush that somebody waits for: CUPTI's does not wait for other threads that hand a buffer back just now,
+  /// whose records are of earlier work as well. For a quarter of a second at most: threads that go on launching may do
+  /// so without end.
+  void wait_for_others() const noexcept {
+    for (int turns = 0; turns < 250 && state_->completing.load() != 0; ++turns) ::usleep(1000);
+  }
   /// Forced flush: all records, those of unfinished work without times. A plain flush goes first, so that a complete
   /// record without times is not taken for unfinished.
   void force() noexcept {
@@ -84,16 +90,9 @@ class flushing {
     if (!p.clock_registered) p.clock.compare(*writer_, p.api.cuptiGetTimestamp);
     p.flushes.fetch_add(1, std::memory_order_relaxed);
     complain(*writer_, "cuptiActivityFlushAll, GPU records come late or never", p.api.cuptiActivityFlushAll(flags));
-    wait_for_others(p);
     p.buffers.flushed();
     callbacks::settle_places(p, *writer_);
     count_dropped();
-  }
-
-  /// A flush does not wait for other threads that hand a buffer back just now, whose records are of earlier work as
-  /// well. For a quarter of a second at most: threads that go on launching may do so without end.
-  static void wait_for_others(const process_state& p) noexcept {
-    for (int turns = 0; turns < 250 && p.completing.load() != 0; ++turns) ::usleep(1000);
   }
 
   /// CUPTI has no buffer, so no description of a waiting context or stream is still to come.
