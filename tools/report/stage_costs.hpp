@@ -152,33 +152,40 @@ class by_start {
 
 enum class work_order : std::uint8_t { first_start_first, last_start_first };
 
-/// Calls `each(const gpu_work&)` for the work of all devices.
+/// Calls `each(const gpu_work&)` for the work of all devices, of several that start at once the first device's first.
 template <work_order Order, class Each>
 void for_each_work(const trace_log& log, Each&& each) {
-  struct place {
-    const std::vector<std::uint32_t>* by_start;
-    std::size_t left;
-  };
-  std::vector<place> devices;
-  for (const auto& d : log.devices())
-    if (!d.second.order.empty()) devices.push_back({&d.second.order, d.second.order.size()});
   constexpr bool forward = Order == work_order::first_start_first;
-  const auto next_of = [&](const place& p) -> const gpu_work& {
-    return log.work()[(*p.by_start)[forward ? p.by_start->size() - p.left : p.left - 1]];
-  };
-  for (;;) {
-    place* next = nullptr;
-    std::int64_t start_ns = 0;
-    for (place& p : devices) {
-      const std::int64_t at_ns = next_of(p).when.start_ns;
-      if (next != nullptr && (forward ? at_ns >= start_ns : at_ns <= start_ns)) continue;
-      next = &p;
-      start_ns = at_ns;
+  struct head {
+    std::int64_t start_ns;
+    std::size_t device, left;
+    const std::vector<std::uint32_t>* order;
+    bool operator<(const head& o) const noexcept {  // comes later: the heap's first is the greatest
+      if (start_ns == o.start_ns) return device > o.device;
+      return forward ? start_ns > o.start_ns : start_ns < o.start_ns;
     }
-    if (next == nullptr) return;
-    const gpu_work& w = next_of(*next);
-    if (--next->left == 0) devices.erase(devices.begin() + (next - devices.data()));
-    each(w);
+  };
+  const auto work_of = [&](const head& h) -> const gpu_work& {
+    return log.work()[(*h.order)[forward ? h.order->size() - h.left : h.left - 1]];
+  };
+  std::vector<head> heads;
+  for (const auto& d : log.devices()) {
+    if (d.second.order.empty()) continue;
+    head h{0, heads.size(), d.second.order.size(), &d.second.order};
+    h.start_ns = work_of(h).when.start_ns;
+    heads.push_back(h);
+  }
+  std::make_heap(heads.begin(), heads.end());
+  while (!heads.empty()) {
+    std::pop_heap(heads.begin(), heads.end());
+    head& h = heads.back();
+    each(work_of(h));
+    if (--h.left == 0) {
+      heads.pop_back();
+      continue;
+    }
+    h.start_ns = work_of(h).when.start_ns;
+    std::push_heap(heads.begin(), heads.end());
   }
 }
 

@@ -21,6 +21,7 @@
 #include <cutrace/sinks/perfetto/wire.hpp>
 #include <map>
 #include <protozero/pbf_writer.hpp>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -153,13 +154,16 @@ class perfetto_gpu {
     architectures_[e.device] =
         "sm_" + std::to_string(e.device_.compute_major) + std::to_string(e.device_.compute_minor);
     if (e.device >= device_limit) return;
-    descriptions_[e.device] = gpu_description(e);
-    changed_ = true;
+    std::string described = gpu_description(e);
+    std::string& known = descriptions_[e.device];
+    if (known == described) return;  // by another process of a merge
+    known = std::move(described);
+    unwritten_.insert(e.device);
   }
   /// The place in the list is the number of the device, so all are written at once.
   void write_devices() {
-    if (!changed_) return;
-    changed_ = false;
+    if (unwritten_.empty()) return;
+    unwritten_.clear();
     state_.packets.add(perfetto_rows::main_sequence, [&](protozero::pbf_writer& packet) {
       protozero::pbf_writer info(packet, pf::packet::gpu_info);
       for (std::uint32_t i = 0; i <= descriptions_.rbegin()->first; ++i) {
@@ -205,7 +209,8 @@ class perfetto_gpu {
   }
 
   CUTRACE_NOINLINE void begin_queue(perfetto_queue& q) {
-    write_devices();
+    // Those of other devices can wait: in a merge of many processes the list is long.
+    if (unwritten_.count(q.device) != 0) write_devices();
     state_.packets.begin(q.sequence, 0,
                          [&](protozero::pbf_writer& data) { perfetto_packets::add_queue_data(data, q); });
     q.context = perfetto_queue::nowhere;
@@ -288,7 +293,7 @@ class perfetto_gpu {
   std::uint64_t free_numbers_ = 0;
   std::map<std::uint32_t, std::string> architectures_;
   std::map<std::uint32_t, std::string> descriptions_;
-  bool changed_ = false;
+  std::set<std::uint32_t> unwritten_;  ///< devices whose description has changed since
 };
 
 }  // namespace detail
