@@ -269,8 +269,7 @@ class runtime_owner {
       ~at_end() {
         if (o.trace_ != nullptr && !o.starting_) o.trace_->begin_delivery();
         if (o.handler_session_ > o.last_session_ && o.trace_ != nullptr)  // of a session that could not begin
-          o.trace_->drop_alarm_handler(), runtime_core::own().errors.set_handler(nullptr, nullptr),
-              o.handler_session_ = 0;
+          o.trace_->drop_handlers(), o.handler_session_ = 0;
       }
     } const deliver{*this};
     if (r.operation == session_operation::add_backend) changed_.wait(hold, [this] { return !starting_; });
@@ -285,14 +284,15 @@ class runtime_owner {
           return refuse(r, "out of memory");
         }
       case session_operation::end: {
-        // Another thread has added the first sink to this very session, and starts its trace. Not for ever: it may need
-        // a lock that this one's caller holds, as the loader's during dlclose.
+        // Another thread starts this session's trace. Not for ever: it may need a lock of the caller's (dlclose).
         r.abandoned = sessions_.size() == 1 && sessions_[0] == r.session &&
                       !changed_.wait_for(hold, std::chrono::seconds(10), [this] { return !starting_; });
-        if (r.abandoned) return;  // the trace, in which that thread still is, goes on until the process ends
+        if (r.abandoned) {  // the trace, in which that thread still is, goes on until the process ends, as nobody's
+          sessions_[0] = ++last_session_, handler_session_ = 0;
+          return runtime_core::own().errors.set_handler(nullptr, nullptr);
+        }
         const bool was_idle = find_idle(r.session) != idle_.end();
         end(r.session);
-        r.abandoned = false;
         if (was_idle) return;                           // it had no trace, and its sinks were in none
         if (r.totals != nullptr) *r.totals = totals();  // older headers ask for none
         r.abandoned = abandoned_ || (trace_ != nullptr && trace_->left_a_sink());
@@ -583,6 +583,7 @@ class runtime_owner {
       finish();
       throw;
     }
+    if (handler_session_ != session) trace_->drop_handlers();  // it was stopped meanwhile
     if (paused_) trace_->pause();
   }
 

@@ -53,8 +53,8 @@ struct session_request {
   bool joined;     ///< result of begin: the runtime was tracing already; of one that failed: it goes on
   bool untraced;   ///< result of a begin that failed: the environment's or the machine's fault, not the caller's; of
                    ///< add_sink and add_backend: the session's trace could not begin, which has been reported
-  bool abandoned;  ///< result of end: a sink has not returned. The thread left in it may use any sink of the session,
-                   ///< so none may ever be destroyed
+  bool abandoned;  ///< result of end: a sink has not returned, or the thread that starts the trace. That thread may use
+                   ///< any sink of the session, so none may ever be destroyed
   bool in_window;  ///< result of open_window
   char message[1024];
 };

@@ -210,6 +210,12 @@ class trace {
     patiently([this] { collector_->set_alarm_handler(nullptr, nullptr); });
   }
 
+  /// Nor the error handler.
+  CUTRACE_NOINLINE void drop_handlers() {
+    drop_alarm_handler();
+    core_.errors.set_handler(nullptr, nullptr);
+  }
+
   /// A session that is not the last one leaves: its sinks close, the others go on. `recording_is_over`: for them, too,
   /// so that the work which has not ended is delivered now, unless they have sinks, for which it would lose its times.
   CUTRACE_NOINLINE void close_session(std::uint64_t session, bool recording_is_over) {
