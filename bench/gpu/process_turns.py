@@ -4,7 +4,7 @@
 # them run at a time (SIGSTOP, SIGCONT), in random order, on one processor. So each client has a process that no other
 # one was in, and the speed of a shared machine, which may change by a third within a second, is the same for all.
 #
-#   process_turns.py [--seconds S] [--slice N] [--skip N] [--cpu N] [--ready TEXT] [--rows FILE]
+#   process_turns.py [--seconds S] [--slice N] [--skip N] [--cpu N] [--rows FILE] --ready TEXT
 #                    --client NAME[:VARIABLE=VALUE[;VARIABLE=VALUE...]] --client ... -- COMMAND ...
 #   process_turns.py --report FILE ...
 #
@@ -29,20 +29,23 @@ class Process:
     """One run of the program, which stands still except during its turns."""
 
     def __init__(self, command, variables, elsewhere):
-        self.errors = []
+        self.errors, self.failure = [], None
         self.child = subprocess.Popen(command, env={**os.environ, **variables}, stdout=subprocess.PIPE,
                                       stderr=subprocess.PIPE,
                                       preexec_fn=lambda: os.sched_setaffinity(0, elsewhere))
-        self.reader = threading.Thread(target=lambda: self.errors.append(self.child.stderr.read()))
+        self.reader = threading.Thread(target=lambda: self.errors.append(self.child.stderr.read()), daemon=True)
         self.reader.start()
 
     def prepare(self, cpu, ready):
-        """Waits until the program is set up, and stops it. Raises EOFError when it ends before."""
-        text = b""
-        while ready.encode() not in text:
-            text += self.read()
-        self.signal(signal.SIGSTOP)
-        os.sched_setaffinity(self.child.pid, {cpu})
+        """Waits until the program is set up, and stops it. `failure` says why it cannot take turns."""
+        try:
+            text = b""
+            while ready.encode() not in text:
+                text += self.read()
+            self.signal(signal.SIGSTOP)
+            os.sched_setaffinity(self.child.pid, {cpu})
+        except (EOFError, OSError) as e:
+            self.failure = e
 
     def read(self):
         some = os.read(self.child.stdout.fileno(), 65536)
@@ -80,13 +83,21 @@ def measure(arguments, clients, elsewhere, chance):
     try:
         for name in chance.sample(sorted(clients), len(clients)):
             processes[name] = Process(arguments.command, clients[name], elsewhere)
-        for process in processes.values():
-            process.prepare(arguments.cpu, arguments.ready)
-        while True:
+        # At once: one that is ready must not run on until the others are.
+        ready = [threading.Thread(target=p.prepare, args=(arguments.cpu, arguments.ready)) for p in processes.values()]
+        for thread in ready:
+            thread.start()
+        for thread in ready:
+            thread.join()
+        while all(p.failure is None for p in processes.values()):
             for name in chance.sample(sorted(clients), len(clients)):
                 times[name].append(processes[name].turn(arguments.skip, arguments.slice))
     except EOFError:  # of the program that came to its end: the turns of the others end there, too
         pass
+    except BaseException:  # a stopped program would stay, with its memory on the GPU
+        for process in processes.values():
+            process.child.kill()
+        raise
     whole = min(len(t) for t in times.values())
     failed = False
     for name, process in processes.items():
@@ -94,6 +105,9 @@ def measure(arguments, clients, elsewhere, chance):
         failed |= status != 0
         if status != 0:
             print(f"{name}: exit status {status}: {process.errors[0].decode(errors='replace')[-500:]}")
+        elif isinstance(process.failure, OSError):
+            failed = True
+            print(f"{name}: {process.failure}")
     if whole == 0 and not failed:
         print("the program ended before each client had a turn: it needs more steps, or --ready never came")
     return {name: statistics.mean(t[:whole]) for name, t in times.items()} if whole != 0 and not failed else None
@@ -116,7 +130,7 @@ def main():
     parser.add_argument("--slice", type=int, default=40, help="steps of a turn")
     parser.add_argument("--skip", type=int, default=4, help="steps of a turn that are left out before these")
     parser.add_argument("--cpu", type=int, default=max(os.sched_getaffinity(0)))
-    parser.add_argument("--ready", default="", help="what the program has printed once it is set up")
+    parser.add_argument("--ready", help="what the program has printed once it is set up")
     parser.add_argument("--rows", help="file to which each round's times are added")
     parser.add_argument("--client", action="append", default=[])
     parser.add_argument("--report", nargs="+", metavar="FILE")
@@ -125,8 +139,8 @@ def main():
     if arguments.report:
         report([json.loads(line) for name in arguments.report for line in open(name, encoding="utf-8")])
         return 0
-    if len(arguments.client) < 2 or not arguments.command:
-        parser.error("give two clients or more, and behind -- the command")
+    if len(arguments.client) < 2 or not arguments.ready or not arguments.command:
+        parser.error("give two clients or more, --ready, and behind -- the command")
     if shutil.which(arguments.command[0]) is None:
         parser.error(f"there is no program {arguments.command[0]}")
     clients = {}

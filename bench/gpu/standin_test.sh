@@ -130,7 +130,7 @@ all=$(records '') window=$(records 1/0)
 turns() { python3 "$here/process_turns.py" --seconds 0 --slice 5 --skip 1 --ready ready "$@"; }
 program='import os, time
 print("ready", end="", flush=True)
-for _ in range(100):
+for _ in range(1000):
     time.sleep(0.001), print("x", end="", flush=True)
 raise SystemExit(int(os.environ.get("STATUS", "0")))'
 expect 0 turns turns --client raw --client 'other:STATUS=0' -- python3 -c "$program"
