@@ -22,8 +22,8 @@ class string_table {
   static constexpr text no_room{"(no room for names)", 19};
   /// What is reported once a text has found no room.
   static constexpr const char* refusal =
-      "there is no room for more names: new stages, threads or kernels are called \"(no room for names)\"; raise "
-      "CUTRACE_MEMORY_LIMIT, or give stages fewer names";
+      "there is no room for more names: new stages are called \"(no room for names)\", and kernels soon; raise "
+      "CUTRACE_MEMORY_LIMIT, or put numbers into requests instead of names of stages";
 
   /// Beyond the limit, each further new text becomes `no_room`, and is counted.
   text intern(const char* data, std::size_t size) { return intern(data, size, limit_bytes_, no_room); }
