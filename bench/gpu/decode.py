@@ -22,6 +22,7 @@ import statistics
 import sys
 
 import torch
+from bootstrap import interval
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "examples" / "python"))
 from transformer_inference import Model, Size, capture, generate, make_prompt  # noqa: E402 (found by the line above)
@@ -97,13 +98,6 @@ def by_turns(library, model, options):
                 sys.exit("a client of CUPTI could not end")
     clients.client_turns_print()
     return {name: statistics.median(all) for name, all in rates.items()}
-
-
-def interval(ratios):
-    """Of their median, by percentile bootstrap."""
-    chance = random.Random(1)
-    medians = sorted(statistics.median(chance.choices(ratios, k=len(ratios))) for _ in range(4000))
-    return f"{statistics.median(ratios):.4f} [{medians[100]:.4f}, {medians[3899]:.4f}]"
 
 
 def by_periods(library, model, options):

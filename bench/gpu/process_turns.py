@@ -24,6 +24,8 @@ import sys
 import threading
 import time
 
+from bootstrap import interval
+
 
 class Process:
     """One run of the program, which stands still except during its turns."""
@@ -115,13 +117,11 @@ def measure(arguments, clients, elsewhere, chance):
 
 def report(rounds):
     names = list(rounds[0])
-    chance = random.Random(1)
     print(f"{len(rounds)} rounds")
     for name in names:
         ratios = [r[name] / r[names[0]] for r in rounds]
-        middle = sorted(statistics.median(chance.choices(ratios, k=len(ratios))) for _ in range(4000))
         print(f"{name:16} {1000 * statistics.median(r[name] for r in rounds):8.3f} ms a step, of {names[0]} "
-              f"{statistics.median(ratios):.4f} [{middle[100]:.4f}, {middle[3899]:.4f}]")
+              f"{interval(ratios)}")
 
 
 def main():
