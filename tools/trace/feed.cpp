@@ -48,9 +48,9 @@ void feed::open(trace_facts facts) {
                           ", or different runs); only the parts of one trace can be given together");
     return part_begins(facts.part);
   }
-  facts_ = facts;
+  facts_ = std::move(facts);
   open_ = true;
-  part_begins(facts.part);
+  part_begins(facts_.part);
   to_.open(facts_.info());
 }
 
